@@ -1,0 +1,53 @@
+"""Settings and bounds, with their units, in one place.
+
+What lives here: plain frozen data with defaults.  Every queue, retry and frame of the system is bounded by a name that
+ends in `_max`; durations end in `_s`, sizes in `_bytes`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+WIRE_VERSION = 1
+"""Raised with every change of a frame's meaning; nodes of different versions refuse each other."""
+
+FRAME_BYTES_MAX = 1 << 30
+"""A single frame, either on a local link or between nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoreConfig:
+    """What the protocol core of one node needs to know beforehand."""
+
+    reliable: bool = True
+    attempts_max: int = 3
+    """Crashes of its scheduler that are charged to one task before its future fails."""
+    fish_max: int = 3
+    """Fish of one thief in flight, each to another victim."""
+    want_max: int = 16
+    """Sparks asked for by one fish."""
+    guards_max: int = 64
+    """Sparks of one victim that wait for their supervisors' answers."""
+    start_max: int = 16
+    """Tasks handed to one scheduler at a time."""
+    parked_max: int = 256
+    """Fish that a victim without sparks keeps for a while instead of refusing them."""
+    park_s: float = 0.1
+    """How long such a fish is kept."""
+    fish_deadline_s: float = 3.0
+    """After this a fish counts as lost (hole R5)."""
+    backoff_min_s: float = 0.001
+    backoff_max_s: float = 0.1
+    """How long a thief rests after a round of refusals; doubles from min to max."""
+    remembered_crashes_max: int = 1024
+    """Paths of crashed tasks that a node remembers."""
+
+
+DETECT_AFTER_S = 5.0
+"""Silence of a peer that counts as its death (the paper's default)."""
+
+JOIN_DEADLINE_S = 30.0
+"""How long the root waits for the nodes that it expects."""
+
+TERM_DEADLINE_S = 1.0
+"""How long the root waits for the others to stop (hole R13)."""

@@ -1,0 +1,63 @@
+"""Every exception that hdphrs raises on purpose.
+
+What lives here: the family under `HdphrsError` and nothing else.  An exception of any other class that comes out of
+this package is a bug of ours.  The operating system's errors become ours in one place per driver.
+
+`definite` tells whether the outcome is known: a definite error says that the thing did not and will not happen; an
+indefinite one (a lost peer) leaves open how far it got.
+"""
+
+from __future__ import annotations
+
+
+class HdphrsError(Exception):
+    """Base of all errors of the runtime; `str(error)` is one clear line for a person."""
+
+    definite = True
+
+
+class UsageError(HdphrsError):
+    """The caller's mistake: a bad option, a malformed hosts file, a call where it cannot be made."""
+
+
+class CannotTravelError(HdphrsError, TypeError):
+    """An argument, a function or a result that does not pickle was about to leave its process."""
+
+
+class TaskCrashedError(HdphrsError):
+    """A task took down every scheduler process that ran it, as often as its attempts allow."""
+
+
+class TaskLostError(HdphrsError):
+    """An unsupervised task was on a node that died; nobody keeps a copy of it."""
+
+    definite = False
+
+
+class RootLostError(HdphrsError):
+    """The root node, which everything may die around, is gone."""
+
+    definite = False
+
+
+class StartError(HdphrsError):
+    """A node could not be started, or did not join within the deadline."""
+
+
+class ProtocolError(HdphrsError):
+    """A peer broke the wire format or the handshake; its connection is closed, nothing of it is unpickled."""
+
+
+class InternalError(HdphrsError):
+    """A broken promise of our own code; the process that notices ends itself (fail-stop)."""
+
+
+class RemoteTraceback(Exception):  # noqa: N818 - it is the cause of an error, not an error of its own
+    """The traceback of the process where a task raised; set as `__cause__` of what `get` raises."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return f"\n{self.text}"

@@ -1,0 +1,91 @@
+"""What a node wants done: the output of `Node.handle`, to be carried out in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hdphrs.protocol.messages import Message
+from hdphrs.protocol.tasks import Member, NodeId, Origin, Outcome, Spark
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Queue a message for a peer; never blocks.  To the dead it is lost."""
+
+    to: NodeId
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Teach:
+    """Give a scheduler the code behind a digest; comes before the first `Start` that needs it."""
+
+    scheduler: Origin
+    digest: bytes
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Hand tasks to a hungry scheduler, oldest first."""
+
+    scheduler: Origin
+    sparks: tuple[Spark, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """Fill a future of the program (origin 0) or of a scheduler."""
+
+    origin: Origin
+    slot: int
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Whether this node wants its schedulers to export sparks (the demand byte of the shared page).  Sent on change,
+    and again after each export while the wish lasts."""
+
+    wanted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """At the root: the newcomer behind `ticket` is `member` from now on.  `Send(Welcome)` follows."""
+
+    ticket: int
+    member: Member
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    """A member to keep a connection with; the side with the higher id dials."""
+
+    member: Member
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """`node` is dead for ever: close its connection, drop what is queued, refuse it from now on.  `recreated` counts
+    the tasks that this node re-created because of it (for the log)."""
+
+    node: NodeId
+    recreated: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopSchedulers:
+    """TERM: end all schedulers, then send `TermAck` with the final counters by `Node.term_ack()`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """This node's part is over: the run has ended, or (`reason` set) it lost the root or was itself declared dead."""
+
+    reason: str | None = None
+    rejoin: bool = False
+    """Declared dead but still running: drop everything and join again as a new node."""
+
+
+Effect = Send | Teach | Start | Deliver | Demand | Admit | Connect | Fence | StopSchedulers | Halt

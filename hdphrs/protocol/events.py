@@ -1,0 +1,133 @@
+"""What can happen to a node: the input of `Node.handle`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hdphrs.protocol.messages import Message
+from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Task, TaskRef
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message of a peer, in the order in which that peer sent it."""
+
+    sender: NodeId
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """The program or a scheduler has registered code; it comes before the first task that uses it."""
+
+    digest: bytes
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The program or a scheduler gives sparks to its node: supervision starts here."""
+
+    origin: Origin
+    tasks: tuple[tuple[int, Task], ...]
+    """(slot, task), oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """`spawn_at(node, ...)`."""
+
+    origin: Origin
+    slot: int
+    task: Task
+    node: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class Hungry:
+    """A scheduler has nothing left to run and waits for up to `room` tasks.  Said once; `Start` answers it."""
+
+    scheduler: Origin
+    room: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A scheduler has run tasks that it got with `Start`."""
+
+    scheduler: Origin
+    results: tuple[tuple[TaskRef, int, Outcome], ...]
+    """(ref, replica, outcome)."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenBack:
+    """A scheduler returns tasks that it got with `Start` and has not started."""
+
+    scheduler: Origin
+    sparks: tuple[tuple[TaskRef, int], ...]
+    """(ref, replica)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerUp:
+    """A scheduler process is ready for work."""
+
+    scheduler: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerDied:
+    """A scheduler process is gone; everything it had started or owned is lost with it."""
+
+    scheduler: Origin
+    running: tuple[TaskRef, int] | None
+    """The (ref, replica) on whose stack the process was at its end, if any: it alone is blamed."""
+    crash: Crash
+    blameless: bool = False
+    """Killed from outside for no fault of its task (chaos, an operator): nothing is charged to any budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """At the root: an authenticated newcomer asks to join.  `ticket` names its connection to the driver."""
+
+    ticket: int
+    host: str
+    slots: int
+    address: tuple[str, int]
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Suspected:
+    """The transport hears nothing of `node` any more, or its port refuses."""
+
+    node: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed; see `Node.next_deadline`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terminate:
+    """At the root: the program has ended."""
+
+
+Event = (
+    Received
+    | Learned
+    | Exported
+    | Placed
+    | Hungry
+    | Finished
+    | GivenBack
+    | SchedulerUp
+    | SchedulerDied
+    | Arrived
+    | Suspected
+    | Tick
+    | Terminate
+)

@@ -1,0 +1,167 @@
+"""The messages between nodes (Table 1 of the paper, and what a whole system needs beside it).
+
+What lives here: one frozen type per message, with the paper's field names, and their union.  The codec has one row per
+type.  T is the thief, V the victim, S the supervisor's node.  Every reply carries the id of what it answers.  Within
+one pair of nodes messages are in order; between different pairs there is no order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hdphrs.protocol.tasks import FishId, Member, NodeId, Outcome, RequestId, Spark, TaskRef
+
+
+@dataclass(frozen=True, slots=True)
+class Fish:
+    """T -> V: asks for up to `want` sparks."""
+
+    fish: FishId
+    thief: NodeId
+    want: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoWork:
+    """V -> T: nothing to give in answer to `fish`."""
+
+    fish: FishId
+
+
+@dataclass(frozen=True, slots=True)
+class Req:
+    """V -> S: may this spark move?  Left out as a message when V is S."""
+
+    request: RequestId
+    ref: TaskRef
+    replica: int
+    victim: NodeId
+    thief: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class Auth:
+    """S -> V: it may."""
+
+    request: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """S -> V: not now; put it back."""
+
+    request: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class Obsolete:
+    """S -> V: drop that copy; it is finished, or a newer replica exists."""
+
+    request: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """V -> T: here they are.  Always accepted, solicited or not."""
+
+    fish: FishId
+    sparks: tuple[Spark, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """T -> S: it arrived.  V -> S, in its own name: it is still here, its thief is gone."""
+
+    ref: TaskRef
+    replica: int
+    thief: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """S -> N: run this here (`spawn_at`)."""
+
+    spark: Spark
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """N -> S: how the task ended (the paper's rput).  The first one fills the future, later ones are counted."""
+
+    ref: TaskRef
+    replica: int
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """N -> N: the function behind a digest.  Sent once per pair, before the first task that needs it."""
+
+    digest: bytes
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """root -> newcomer: your id, who is there, who is dead."""
+
+    you: NodeId
+    epoch: int
+    members: tuple[Member, ...]
+    dead: tuple[NodeId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """root -> all: a new node."""
+
+    epoch: int
+    member: Member
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """node -> root: I hear nothing of `node` any more."""
+
+    node: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class DeadNode:
+    """root -> all: `node` is declared dead.  Epochs increase by one; everybody hears the same order."""
+
+    node: NodeId
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """root -> all: the program has ended; stop your schedulers and answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class TermAck:
+    """node -> root: stopped; these are my counters for the report."""
+
+    counters: tuple[tuple[str, int], ...]
+
+
+Message = (
+    Fish
+    | NoWork
+    | Req
+    | Auth
+    | Denied
+    | Obsolete
+    | Schedule
+    | Ack
+    | Push
+    | Result
+    | Code
+    | Welcome
+    | Joined
+    | Suspect
+    | DeadNode
+    | Term
+    | TermAck
+)

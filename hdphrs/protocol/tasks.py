@@ -1,0 +1,107 @@
+"""Names and values that the protocol passes around: nodes, refs, tasks, sparks and their outcomes.
+
+What lives here: immutable data.  Payloads are opaque bytes; nothing in this package looks inside them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple, NewType
+
+NodeId = NewType("NodeId", int)
+"""Names a node for ever: ids are handed out by the root in joining order and never used again."""
+
+Origin = NewType("Origin", int)
+"""Who on a node made a future: 0 is the program, n >= 1 the n-th scheduler process that the node started.  A replaced
+scheduler gets a new number."""
+
+RequestId = NewType("RequestId", int)
+FishId = NewType("FishId", int)
+
+ROOT = NodeId(0)
+PROGRAM = Origin(0)
+
+
+class TaskRef(NamedTuple):
+    """Names a future, and the task that fills it, across the cluster (the paper's GRef)."""
+
+    node: NodeId
+    """Where the future lives; this node's core is the task's supervisor."""
+    origin: Origin
+    slot: int
+
+    def __str__(self) -> str:
+        return f"{self.node}.{self.origin}.{self.slot}"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A function call that may run anywhere."""
+
+    name: str
+    """The function's qualified name, for people."""
+    path: bytes
+    """Digest of the chain of spawn indices from the program to this task: its identity across re-execution."""
+    code: bytes
+    """Digest of the function; the code itself travels once per process."""
+    payload: bytes
+    """The pickled arguments."""
+    supervised: bool = True
+    """Whether the node that made it re-creates it after a death (the run's mode, or an FT skeleton)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """One attempt that took its scheduler process down."""
+
+    host: str
+    pid: int
+    how: str
+    """For people: "killed by SIGSEGV", "exited with status 3"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spark:
+    """One copy of a task on its way to being run.  Immutable; a re-creation is a new spark with a higher replica."""
+
+    ref: TaskRef
+    replica: int
+    task: Task
+    crashes: tuple[Crash, ...] = ()
+    """The attempts that crashed.  A spark with crashes runs carefully: its children are exported, not run in place."""
+    placed: bool = False
+    """Placed by `spawn_at`: a thread, which does not migrate (until a death makes it a spark)."""
+
+
+class Verdict(IntEnum):
+    """How a task ended."""
+
+    VALUE = 0
+    RAISED = 1
+    CRASHED = 2
+    """It used up its attempts; `Outcome.crashes` tells them, `Outcome.data` is the task's name in UTF-8."""
+    LOST = 3
+    """Unsupervised and gone with a node; `Outcome.data` is a sentence in UTF-8."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What fills a future: a pickled value, a pickled exception, or a verdict of the runtime's."""
+
+    verdict: Verdict
+    data: bytes
+    crashes: tuple[Crash, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A node as the others know it."""
+
+    node: NodeId
+    host: str
+    slots: int
+    """Schedulers, one a core."""
+    address: tuple[str, int]
+    """Where it listens for its peers."""
+    pid: int
