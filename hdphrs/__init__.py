@@ -1,0 +1,61 @@
+"""Reliable work-stealing fork/join: every core of every machine, whichever of them dies.
+
+    import hdphrs
+
+    def fib(n):
+        if n < 2:
+            return n
+        left = hdphrs.spawn(fib, n - 1)
+        return fib(n - 2) + hdphrs.get(left)
+
+    print(hdphrs.run(fib, 25))
+
+The names of the HdpH-RS paper (spawnAt, allNodes, parMapSliced, ...) are the same objects as the PEP 8 names.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hdphrs import errors
+from hdphrs.api import Future, all_nodes, get, my_node, run, sequential, spawn, spawn_at
+from hdphrs.api.future import state as _state
+from hdphrs.api.port import Unattached as _Unattached
+from hdphrs.errors import HdphrsError
+from hdphrs.skeletons import *  # noqa: F403 - its __all__ is the list of skeletons, in both spellings
+from hdphrs.skeletons import __all__ as _skeletons
+
+if TYPE_CHECKING:
+    from hdphrs.api.port import Port
+
+__version__ = "0.1.0"
+
+spawnAt = spawn_at
+allNodes = all_nodes
+myNode = my_node
+
+__all__ = [
+    "Future",
+    "HdphrsError",
+    "allNodes",
+    "all_nodes",
+    "errors",
+    "get",
+    "myNode",
+    "my_node",
+    "run",
+    "sequential",
+    "spawn",
+    "spawnAt",
+    "spawn_at",
+    *_skeletons,
+]
+
+
+def _attach() -> Port:
+    from hdphrs.program.attach import attach
+
+    return attach()
+
+
+_state.port = _Unattached(_attach)

@@ -1,0 +1,244 @@
+"""`spawn`, `get` and `Future`: the fast path, which is the product.
+
+What lives here: everything that a spawn and a get of an un-stolen task execute.  What needs another process (waiting,
+exporting, placing) goes through the `Port` of `port.py`, which a scheduler and a program each implement.
+
+Theory of operation
+-------------------
+
+Inside a task, `spawn` makes a future and pushes it on the scheduler's private deque `sparks`; nothing is pickled,
+hashed or registered.  `get` on a future that nobody has taken runs it in place, on the caller's stack.
+
+A future is *taken* by whoever reads `_function` and then sets it to None.  The two steps are atomic: under the GIL the
+interpreter switches threads only at calls, function starts and backward jumps, and there is none between them
+(`tests/api/test_future.py` disassembles the code to check that).  Hence three parties may compete for a spark without a
+lock: `get`, the scheduler's loop, and the helper thread that exports on behalf of a long task.  A taken future may stay
+in the deque for a while, as a tombstone.
+
+While `_function` is set, `_content` holds the arguments; afterwards it holds the value (`_status` DONE) or the exception
+(FAILED).  `_status` is not set at all while a task runs in place, so that the fast path stores it only once.
+
+`_parent` and `_index` are the task's path: they name it across re-execution, and are digested only on export.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, ParamSpec, TypeVar
+
+from hdphrs.errors import CannotTravelError
+
+if TYPE_CHECKING:
+    from hdphrs.api.port import Port
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class Status:
+    """What has become of a taken future; compared by identity."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+DONE: Final = Status("done")
+FAILED: Final = Status("failed")
+AWAY: Final = Status("away")
+"""Exported or placed: its outcome will come from the node."""
+
+TOMBSTONES_MAX: Final = 64
+"""Taken futures that may pile up in the deque before it is swept."""
+
+
+class Future(Generic[T]):
+    """The write-once result of a task (the paper's IVar, section 3.1).
+
+    A future is read with `hdphrs.get` on the node that made it, any number of times.  It cannot travel to another
+    task.
+    """
+
+    __slots__ = ("_content", "_function", "_index", "_parent", "_status")
+
+    _function: Callable[..., T] | None
+    _content: Any
+    _parent: Future[Any] | None
+    _index: int
+    _status: Status
+
+    supervised: bool | None = None
+    """Whether the task is re-created after a death; None leaves it to the mode of the run."""
+
+    def done(self) -> bool:
+        """Whether `get` would return, or raise, at once without running anything."""
+        if self._function is not None:
+            return False
+        status = getattr(self, "_status", None)
+        return status is DONE or status is FAILED or (status is AWAY and state.port.poll(self))
+
+    def __reduce__(self) -> NoReturn:
+        raise CannotTravelError(
+            "a Future cannot travel: it can only be read where it was made; "
+            "get() it first and pass the value to the task"
+        )
+
+    def __repr__(self) -> str:
+        if self._function is not None:
+            return f"<Future of {name_of(self._function)}: waiting>"
+        return f"<Future: {getattr(self, '_status', 'running')}>"
+
+
+class SupervisedFuture(Future[T]):
+    """The future of an FT skeleton's task: supervised whatever the mode of the run."""
+
+    __slots__ = ()
+    supervised = True
+
+
+class State:
+    """Which port serves this process; replaced when it attaches, or becomes a scheduler, or goes sequential."""
+
+    port: Port
+
+
+state: Final = State()
+
+sparks: deque[Future[Any]] = deque()
+"""The private deque: oldest spark left, newest right."""
+
+current: Future[Any] | None = None
+"""The task whose code is running; None in a program, which has no deque and runs no task."""
+
+spawned = 0
+"""How many children `current` has spawned."""
+
+made = 0
+"""Sparks made by the tasks that have ended."""
+
+_tombstones = 0
+
+demand: memoryview = memoryview(bytearray(2)).cast("H")
+"""One number that a scheduler shares with its node: not 0 when somebody is hungry, or the task runs carefully."""
+
+
+def name_of(function: Callable[..., object]) -> str:
+    """The name under which a person knows this function."""
+    while isinstance(function, partial):
+        function = function.func
+    return str(getattr(function, "__qualname__", None) or type(function).__qualname__)
+
+
+def spawn(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+    """Make a task of `function(*args, **kwargs)` that any idle core may run, and return its future (section 3.1).
+
+    Args:
+        function: any callable that pickles: plain functions, lambdas, closures, methods, `functools.partial`, also
+            those of `__main__`.  It must be idempotent, since it may run again after a failure.
+        args: its arguments; they must pickle, and must hold no `Future`.
+
+    Raises:
+        CannotTravelError: in a program, at once, when function or arguments do not pickle.  Inside a task the same
+            error is the result of the task, and only when the task really has to travel.
+    """
+    global spawned
+    parent = current
+    if parent is None:
+        return state.port.spawn(function, args, kwargs, None)
+    if kwargs:
+        function = partial(function, **kwargs)
+    future: Future[T] = Future()
+    future._function = function
+    future._content = args
+    future._parent = parent
+    future._index = spawned
+    spawned += 1
+    sparks.append(future)
+    if demand[0]:
+        state.port.export()
+    return future
+
+
+def get(future: Future[T]) -> T:
+    """The value of a future: run its task in place if nobody has taken it, else wait for it (section 3.1).
+
+    Waiting suspends the calling task, never its scheduler; in a program it blocks the calling thread.
+
+    Raises:
+        BaseException: what the task raised, with the remote traceback as its cause.
+        TaskCrashedError: the task took down as many scheduler processes as it has attempts.
+        RootLostError: the root node is gone.
+    """
+    global current, spawned, made
+    function = future._function
+    if function is not None:
+        future._function = None
+        try:
+            top = sparks.pop()
+            if top is not future:
+                _unbury(top, future)
+        except IndexError:
+            pass  # the helper thread has just removed it, and will see that it is taken
+        caller = current
+        index = spawned
+        current = future
+        spawned = 0
+        try:
+            args = future._content
+            value = function(args[0]) if len(args) == 1 else function(*args)
+        except BaseException as error:
+            future._content = error
+            future._status = FAILED
+            raise
+        else:
+            future._content = value
+            future._status = DONE
+            return value
+        finally:
+            made += spawned
+            current = caller
+            spawned = index
+    status = getattr(future, "_status", None)
+    if status is DONE:
+        return future._content  # type: ignore[no-any-return]
+    if status is FAILED:
+        raise future._content
+    return state.port.wait(future)
+
+
+def take(future: Future[Any]) -> Callable[..., Any] | None:
+    """Claim a future found in the deque: its function, or None if it is only a tombstone."""
+    function = future._function
+    if function is not None:
+        future._function = None
+    return function
+
+
+def _unbury(top: Future[Any], future: Future[Any]) -> None:
+    """Put `top` back, which was not `future`, and take `future` out of the deque if it is the one below."""
+    try:
+        below = sparks.pop()
+    except IndexError:
+        sparks.append(top)
+        return
+    if below is not future:
+        sparks.append(below)
+        _count_tombstone()
+    sparks.append(top)
+
+
+def _count_tombstone() -> None:
+    """Sweep the deque when most of it is tombstones: the cost is amortised over the gets that left them."""
+    global _tombstones
+    _tombstones += 1
+    if _tombstones > TOMBSTONES_MAX and 2 * _tombstones > len(sparks):
+        live = [future for future in list(sparks) if future._function is not None]
+        sparks.clear()
+        sparks.extend(live)
+        _tombstones = 0

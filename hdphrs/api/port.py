@@ -1,0 +1,67 @@
+"""What spawn and get need from the process that they run in.
+
+What lives here: the `Port` that a scheduler, a program and sequential mode each implement, and the port of a process
+that has not attached to a node yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from hdphrs.api.future import Future, state
+from hdphrs.protocol.tasks import NodeId
+
+T = TypeVar("T")
+
+
+class Port(Protocol):
+    """The way from user code to the node."""
+
+    def spawn(
+        self,
+        function: Callable[..., T],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        supervised: bool | None,
+    ) -> Future[T]:
+        """Make a spark where there is no private deque (in a program)."""
+
+    def place(
+        self,
+        node: NodeId,
+        function: Callable[..., T],
+        args: tuple[Any, ...],
+        supervised: bool | None,
+    ) -> Future[T]:
+        """Make a thread on `node` (`spawn_at`)."""
+
+    def wait(self, future: Future[T]) -> T:
+        """The value of a future that somebody has taken; suspends the caller until it is there."""
+
+    def poll(self, future: Future[Any]) -> bool:
+        """Whether the outcome of a future that is away has arrived, looking once."""
+
+    def export(self) -> None:
+        """Give sparks of the private deque to the node, which asks for them."""
+
+    def nodes(self) -> Sequence[NodeId]:
+        """All live nodes, this one first."""
+
+    def run(self, main: Callable[..., T], args: tuple[Any, ...]) -> T:
+        """Run `main` as the first task of a program, and wait for it."""
+
+
+class Unattached:
+    """The port of a process that has made no call yet: the first call attaches it, and is then made again."""
+
+    def __init__(self, attach: Callable[[], Port]) -> None:
+        self._attach = attach
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        port = self._attach()
+        if state.port is self:  # sequential mode may have been entered by another thread meanwhile
+            state.port = port
+        return getattr(port, name)

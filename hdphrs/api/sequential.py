@@ -1,0 +1,77 @@
+"""Sequential mode: everything in this process, in spawn order, with no other process.
+
+For pdb, and the oracle of every test: what a program computes here is what it must compute on any cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from hdphrs.api import future as fast
+from hdphrs.api.future import DONE, FAILED, Future, state
+from hdphrs.errors import UsageError
+from hdphrs.protocol.tasks import ROOT, NodeId
+
+T = TypeVar("T")
+
+
+class SequentialPort:
+    """Runs each task when it is spawned; an exception waits in the future for `get`, as elsewhere."""
+
+    def spawn(
+        self,
+        function: Callable[..., T],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        supervised: bool | None,
+    ) -> Future[T]:
+        future: Future[T] = Future()
+        future._function = None
+        try:
+            future._content = function(*args, **kwargs)
+            future._status = DONE
+        except Exception as error:
+            future._content = error
+            future._status = FAILED
+        return future
+
+    def place(
+        self, node: NodeId, function: Callable[..., T], args: tuple[Any, ...], supervised: bool | None
+    ) -> Future[T]:
+        if node != ROOT:
+            raise UsageError(f"spawn_at: there is no node {node}; in sequential mode the only one is {ROOT}")
+        return self.spawn(function, args, {}, supervised)
+
+    def wait(self, future: Future[T]) -> T:
+        raise UsageError("get: this future belongs to a run with processes, and sequential mode has none")
+
+    def poll(self, future: Future[Any]) -> bool:
+        return False
+
+    def export(self) -> None:
+        """Nobody is hungry: there is nobody else."""
+
+    def nodes(self) -> Sequence[NodeId]:
+        return [ROOT]
+
+    def run(self, main: Callable[..., T], args: tuple[Any, ...]) -> T:
+        return main(*args)
+
+
+@contextmanager
+def sequential() -> Iterator[None]:
+    """Run every task of the block in this process, in the order of their spawns.
+
+    Raises:
+        UsageError: inside a task, which has a scheduler already.
+    """
+    if fast.current is not None:
+        raise UsageError("sequential(): not inside a task; enter it in the program")
+    before = state.port
+    state.port = SequentialPort()
+    try:
+        yield
+    finally:
+        state.port = before
