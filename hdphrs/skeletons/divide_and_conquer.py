@@ -1,0 +1,148 @@
+"""Divide and conquer: a problem is split until it is trivial, the solutions are combined on the way back.
+
+What lives here: `par_divide_and_conquer` and `push_divide_and_conquer`, their always supervised forms, and
+the task that all four run.  The paper uses them for Queens and Mandelbrot (sections 3.2 and 7); the order of
+the arguments is HdpH's: is it trivial, how to decompose, how to combine, how to solve what is trivial, the
+problem.
+
+Every problem but the first is a task of its own and splits where it runs; a parent `get`s its children in
+order and combines there.  The first one is split and combined by the caller: inside `hdphrs.run` that is a
+task too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from hdphrs.api import get
+from hdphrs.skeletons import strategy
+from hdphrs.skeletons.arguments import check_callable
+from hdphrs.skeletons.strategy import Strategy
+
+P = TypeVar("P")
+"""A problem."""
+S = TypeVar("S")
+"""A solution."""
+
+
+def par_divide_and_conquer(
+    trivial: Callable[[P], bool],
+    decompose: Callable[[P], Iterable[P]],
+    combine: Callable[[P, list[S]], S],
+    solve: Callable[[P], S],
+    problem: P,
+) -> S:
+    """Solve `problem` by divide and conquer, in tasks that idle cores steal (HdpH's `parDivideAndConquer`).
+
+    The four functions must be idempotent.  They travel to each process once, not with every task; problems
+    and solutions travel with theirs, so keep those small.
+
+    Args:
+        trivial: whether a problem is to be solved without splitting it further; sets the grain of the tasks.
+        decompose: the parts of a problem that is not trivial, in order; the same ones whenever it is asked.
+        combine: the solution of a problem, from that problem and the solutions of its parts, in their order.
+        solve: the solution of a trivial problem.
+        problem: what to solve.
+
+    Returns:
+        What this computes, without tasks::
+
+            def answer(problem):
+                if trivial(problem):
+                    return solve(problem)
+                return combine(problem, [answer(part) for part in decompose(problem)])
+
+    Raises:
+        UsageError: one of the four is not callable.
+        Exception: what one of them raised.
+    """
+    return _conquer("par_divide_and_conquer", strategy.lazy, trivial, decompose, combine, solve, problem)
+
+
+def push_divide_and_conquer(
+    trivial: Callable[[P], bool],
+    decompose: Callable[[P], Iterable[P]],
+    combine: Callable[[P, list[S]], S],
+    solve: Callable[[P], S],
+    problem: P,
+) -> S:
+    """As `par_divide_and_conquer`, but each part is placed at once and stays (`pushDivideAndConquer`).
+
+    Each level of the tree of problems goes round all nodes in turn, the caller's included.  (HdpH-RS draws
+    the nodes at random, and of all nodes but the caller's, which halves the capacity of two nodes.)
+    """
+    return _conquer(
+        "push_divide_and_conquer", strategy.eager_nested, trivial, decompose, combine, solve, problem
+    )
+
+
+def par_divide_and_conquer_ft(
+    trivial: Callable[[P], bool],
+    decompose: Callable[[P], Iterable[P]],
+    combine: Callable[[P, list[S]], S],
+    solve: Callable[[P], S],
+    problem: P,
+) -> S:
+    """As `par_divide_and_conquer`, supervised even with `--unreliable` (`parDivideAndConquerFT`)."""
+    return _conquer(
+        "par_divide_and_conquer_ft", strategy.lazy_supervised, trivial, decompose, combine, solve, problem
+    )
+
+
+def push_divide_and_conquer_ft(
+    trivial: Callable[[P], bool],
+    decompose: Callable[[P], Iterable[P]],
+    combine: Callable[[P, list[S]], S],
+    solve: Callable[[P], S],
+    problem: P,
+) -> S:
+    """As `push_divide_and_conquer`, supervised even with `--unreliable` (`pushDivideAndConquerFT`)."""
+    return _conquer(
+        "push_divide_and_conquer_ft",
+        strategy.eager_nested_supervised,
+        trivial,
+        decompose,
+        combine,
+        solve,
+        problem,
+    )
+
+
+def _conquer(
+    name: str,
+    schedule: Strategy,
+    trivial: Callable[[P], bool],
+    decompose: Callable[[P], Iterable[P]],
+    combine: Callable[[P, list[S]], S],
+    solve: Callable[[P], S],
+    problem: P,
+) -> S:
+    check_callable(name, "trivial", trivial)
+    check_callable(name, "decompose", decompose)
+    check_callable(name, "combine", combine)
+    check_callable(name, "solve", solve)
+    return Conqueror(schedule, trivial, decompose, combine, solve)(problem)
+
+
+@dataclass(frozen=True, eq=False)
+class Conqueror(Generic[P, S]):
+    """The task, as a callable that spawns itself.
+
+    All tasks of one skeleton call in one process share one such object, compared by identity: it is their
+    code, which is digested and sent once, and their only argument is the problem.
+    """
+
+    schedule: Strategy
+    trivial: Callable[[P], bool]
+    decompose: Callable[[P], Iterable[P]]
+    combine: Callable[[P, list[S]], S]
+    solve: Callable[[P], S]
+
+    def __call__(self, problem: P) -> S:
+        """The solution of `problem`."""
+        if self.trivial(problem):
+            return self.solve(problem)
+        parts = self.schedule(self, self.decompose(problem))
+        return self.combine(problem, [get(part) for part in parts])

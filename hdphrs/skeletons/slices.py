@@ -1,0 +1,37 @@
+"""Cutting a list into slices, and putting it together again.
+
+What lives here: `slice_list` and `unslice`, the two ends of a sliced map (Listing 3 of the paper).  Neither
+knows about tasks.
+
+A slice takes every n-th item, so that neighbours, which tend to cost about the same, end up in different
+slices: five items in three slices are `[[e1, e4], [e2, e5], [e3]]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain, zip_longest
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_HOLE = object()
+"""Pads the shorter slices while they are transposed; never leaves this module."""
+
+
+def slice_list(count: int, items: Sequence[T]) -> list[list[T]]:
+    """Deal `items` out to at most `count` slices, as cards to players (the paper's `slice`).
+
+    There are `min(count, len(items))` slices: none of them is empty, so none becomes a task without work.
+
+    Args:
+        count: how many slices, at least 1.
+        items: what to deal out; not changed.
+    """
+    return [list(items[first::count]) for first in range(min(count, len(items)))]
+
+
+def unslice(slices: Sequence[Sequence[T]]) -> list[T]:
+    """Put slices together again: `unslice(slice_list(n, items)) == items` (`concat . transpose`)."""
+    rounds = zip_longest(*slices, fillvalue=_HOLE)
+    return [item for item in chain.from_iterable(rounds) if item is not _HOLE]  # type: ignore[misc]

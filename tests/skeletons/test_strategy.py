@@ -1,0 +1,78 @@
+"""Placement: which nodes the eager strategies choose, seen through a port that only takes notes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+import hdphrs
+from hdphrs.api.future import Future, state
+from hdphrs.api.sequential import SequentialPort
+from hdphrs.protocol.tasks import NodeId
+from hdphrs.skeletons import push_divide_and_conquer, push_map_sliced, push_map_sliced_ft
+
+
+class Cluster(SequentialPort):
+    """Several nodes in one process: a placed task runs at once, and takes the node it was given for its own."""
+
+    def __init__(self, count: int) -> None:
+        self.here = NodeId(0)
+        self.count = count
+        self.placed: list[NodeId] = []
+        self.supervised: list[bool | None] = []
+
+    def place(
+        self, node: NodeId, function: Callable[..., Any], args: tuple[Any, ...], supervised: bool | None
+    ) -> Future[Any]:
+        self.placed.append(node)
+        self.supervised.append(supervised)
+        caller, self.here = self.here, node
+        try:
+            return self.spawn(function, args, {}, supervised)
+        finally:
+            self.here = caller
+
+    def nodes(self) -> Sequence[NodeId]:
+        return [self.here, *(NodeId(node) for node in range(self.count) if node != self.here)]
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with hdphrs.sequential():
+        state.port = Cluster(4)
+        yield state.port
+
+
+def test_pushed_slices_go_round_all_nodes_beginning_with_the_callers(cluster: Cluster) -> None:
+    cluster.here = NodeId(2)
+    push_map_sliced(6, abs, range(6))
+    assert cluster.placed == [2, 0, 1, 3, 2, 0]
+
+
+def test_each_level_of_a_pushed_binary_tree_is_spread_evenly_over_all_nodes(cluster: Cluster) -> None:
+    """R19: the caller's node gets its share too, and the left half of the tree does not stay with it."""
+    levels: dict[int, Counter[NodeId]] = {}
+
+    def halves(size: int) -> list[int]:
+        return [size // 2, size // 2]
+
+    def note(size: int) -> bool:
+        levels.setdefault(size, Counter())[cluster.here] += 1
+        return size == 1
+
+    def add(_: int, parts: list[int]) -> int:
+        return sum(parts)
+
+    assert push_divide_and_conquer(note, halves, add, abs, 64) == 64
+    assert levels[32] == {0: 1, 1: 1}
+    for size in (16, 8, 4, 2, 1):
+        assert levels[size] == dict.fromkeys(range(4), 64 // size // 4)
+
+
+def test_only_ft_skeletons_ask_for_supervision_whatever_the_mode(cluster: Cluster) -> None:
+    push_map_sliced(2, abs, range(2))
+    push_map_sliced_ft(2, abs, range(2))
+    assert cluster.supervised == [None, None, True, True]
