@@ -1,0 +1,155 @@
+"""How a node process is started, and what it is told.
+
+What lives here: the settings of one node, their form on its standard input, and the one place that starts a node
+process.  A node reads one frame of settings from its standard input and then keeps that stream as its *leash*: its end
+means that the launcher is gone, the byte `LEASH_KILL` means "kill -9 yourself" (test mode).  So no secret is ever in
+an argument, an environment listing or a file, and no node outlives its launcher.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import IO, Any
+
+import msgpack
+
+from hdphrs.config import DETECT_AFTER_S, JOIN_DEADLINE_S, WIRE_VERSION, CoreConfig
+from hdphrs.errors import StartError
+
+LEASH_KILL = b"K"
+PROGRAM_FD_VARIABLE = "HDPHRS_PROGRAM_FD"
+"""Tells a program started by `hdphrs run` which descriptor is its link to the root node."""
+
+SETTINGS_BYTES_MAX = 64 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """The certificate of one node and the authority of its run, PEM each."""
+
+    certificate: bytes
+    key: bytes
+    authority: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSettings:
+    """All that a node process needs to know when it starts."""
+
+    root: bool
+    host: str
+    """The name under which people know this host ("localhost", or as in the hosts file)."""
+    slots: int
+    """Schedulers to run, one a core."""
+    secret: bytes
+    """Known to all nodes of the run and to nobody else."""
+    reliable: bool = True
+    attempts_max: int = CoreConfig.attempts_max
+    detect_after_s: float = DETECT_AFTER_S
+    join_deadline_s: float = JOIN_DEADLINE_S
+    seed: int = 0
+    """Draws the victims."""
+    verbose: bool = False
+    expected: int = 0
+    """Root: other nodes to wait for before the program starts."""
+    program_fd: int | None = None
+    """Root: the inherited socket to the program."""
+    listen_fd: int | None = None
+    """Root: the inherited listening socket; None for a run of one node, which listens nowhere."""
+    status_fd: int | None = None
+    """Root: where to write the line "ready" when all expected nodes have joined."""
+    report: str | None = None
+    """Root: the file for the report in JSON."""
+    root_addresses: tuple[tuple[str, int], ...] = ()
+    """Others: where the root may listen, to be tried in order."""
+    bind: str = "127.0.0.1"
+    """Others: the address to listen on for peers."""
+    credentials: Credentials | None = None
+    """Mutual TLS; None on loopback, where the secret alone must do."""
+    program_archive: bytes | None = None
+    """Remote nodes: the Python files of the program's directory, as a zip archive."""
+
+
+def _versions() -> dict[str, Any]:
+    return {"wire": WIRE_VERSION, "python": ".".join(platform.python_version_tuple()[:2])}
+
+
+def encode_settings(settings: NodeSettings) -> bytes:
+    """The settings as the first frame on a node's standard input: a length, then a msgpack map."""
+    body: bytes = msgpack.packb({"versions": _versions(), "settings": asdict(settings)})
+    return len(body).to_bytes(4, "big") + body
+
+
+def read_settings(stream: IO[bytes]) -> NodeSettings:
+    """Read the settings from an unbuffered standard input.
+
+    Raises:
+        StartError: the stream ended early, or the launcher runs another version of Python or of hdphrs.
+    """
+    length = int.from_bytes(_read_exactly(stream, 4), "big")
+    if length > SETTINGS_BYTES_MAX:
+        raise StartError("hdphrs.node is started by hdphrs itself; its standard input holds no settings")
+    message = msgpack.unpackb(_read_exactly(stream, length))
+    theirs, ours = message["versions"], _versions()
+    for what, label in (("python", "Python"), ("wire", "hdphrs wire format")):
+        if theirs.get(what) != ours[what]:
+            raise StartError(
+                f"this host runs {label} {ours[what]}, the program's host runs {theirs.get(what)}; "
+                f"install the same version on both, or name it with python=PATH in the hosts file"
+            )
+    values = message["settings"]
+    if values["credentials"] is not None:
+        values["credentials"] = Credentials(**values["credentials"])
+    values["root_addresses"] = tuple((host, port) for host, port in values["root_addresses"])
+    return NodeSettings(**{field.name: values[field.name] for field in fields(NodeSettings)})
+
+
+def _read_exactly(stream: IO[bytes], count: int) -> bytes:
+    chunks = []
+    while count:
+        chunk = stream.read(count)
+        if not chunk:
+            raise StartError("hdphrs.node is started by hdphrs itself; its standard input ended early")
+        chunks.append(chunk)
+        count -= len(chunk)
+    return b"".join(chunks)
+
+
+def start_node(
+    settings: NodeSettings,
+    *,
+    command: Sequence[str] | None = None,
+    pass_fds: Sequence[int] = (),
+    stderr: int | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start a node process; its standard input stays open as the leash.
+
+    It runs in a session of its own, so that a Ctrl-C at the terminal reaches the program alone.
+
+    Args:
+        command: how to start it, when not with this interpreter on this host (ssh).
+        pass_fds: the descriptors that the settings name.
+        stderr: as for `subprocess.Popen`.
+    """
+    process = subprocess.Popen(
+        command or [sys.executable, "-m", "hdphrs.node"],
+        bufsize=0,
+        stdin=subprocess.PIPE,
+        stderr=stderr,
+        pass_fds=pass_fds,
+        start_new_session=True,
+        env=os.environ | {"PYTHONSAFEPATH": "1"},
+    )
+    assert process.stdin is not None
+    frame = memoryview(encode_settings(settings))
+    try:
+        while frame:
+            frame = frame[process.stdin.write(frame) or 0 :]
+    except BrokenPipeError:
+        pass  # it has died already; whoever waits for it will see how
+    return process
