@@ -24,6 +24,10 @@ class CannotTravelError(HdphrsError, TypeError):
     """An argument, a function or a result that does not pickle was about to leave its process."""
 
 
+class TaskError(HdphrsError):
+    """A task raised an exception that does not pickle; its remote traceback is the cause."""
+
+
 class TaskCrashedError(HdphrsError):
     """A task took down every scheduler process that ran it, as often as its attempts allow."""
 

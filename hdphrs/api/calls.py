@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import ParamSpec, TypeVar
 
 from hdphrs.api import future as fast
-from hdphrs.api.future import Future, SupervisedFuture, state
+from hdphrs.api.future import Future, Keywords, SupervisedFuture, state
 from hdphrs.errors import UsageError
 from hdphrs.protocol.tasks import NodeId
 
@@ -25,7 +24,7 @@ def spawn_at(node: NodeId, function: Callable[P, T], /, *args: P.args, **kwargs:
         UsageError: `node` is not a node id, or no such node has ever been.
         CannotTravelError: function or arguments do not pickle; always raised here, at once.
     """
-    return _place(node, partial(function, **kwargs) if kwargs else function, args, None)
+    return _place(node, Keywords(function, **kwargs) if kwargs else function, args, None)
 
 
 def supervised_spawn(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -33,7 +32,7 @@ def supervised_spawn(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwa
     if fast.current is None:
         return state.port.spawn(function, args, kwargs, True)
     future: Future[T] = SupervisedFuture()
-    future._function = partial(function, **kwargs) if kwargs else function
+    future._function = Keywords(function, **kwargs) if kwargs else function
     future._content = args
     future._parent = fast.current
     future._index = fast.spawned
@@ -48,7 +47,7 @@ def supervised_spawn_at(
     node: NodeId, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
 ) -> Future[T]:
     """`spawn_at` for skeletons whose name ends in FT: supervised even in an --unreliable run."""
-    return _place(node, partial(function, **kwargs) if kwargs else function, args, True)
+    return _place(node, Keywords(function, **kwargs) if kwargs else function, args, True)
 
 
 def _place(
@@ -78,4 +77,4 @@ def run(main: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     Raises:
         BaseException: what `main` raised, with the remote traceback as its cause.
     """
-    return state.port.run(partial(main, **kwargs) if kwargs else main, args)
+    return state.port.run(Keywords(main, **kwargs) if kwargs else main, args)

@@ -128,6 +128,10 @@ demand: memoryview = memoryview(bytearray(2)).cast("H")
 """One number that a scheduler shares with its node: not 0 when somebody is hungry, or the task runs carefully."""
 
 
+class Keywords(partial[T]):
+    """A call's function together with its keyword arguments; taken apart again when it travels."""
+
+
 def name_of(function: Callable[..., object]) -> str:
     """The name under which a person knows this function."""
     while isinstance(function, partial):
@@ -152,7 +156,7 @@ def spawn(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Fut
     if parent is None:
         return state.port.spawn(function, args, kwargs, None)
     if kwargs:
-        function = partial(function, **kwargs)
+        function = Keywords(function, **kwargs)
     future: Future[T] = Future()
     future._function = function
     future._content = args

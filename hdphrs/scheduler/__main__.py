@@ -1,0 +1,66 @@
+"""The command line `python -m hdphrs.scheduler NODE.ORIGIN LINE MODE WORK CONTROL PAGE`, started by a node process.
+
+The last three arguments are inherited descriptors: the link for work, the one for requests to the helper thread, and
+the shared page; LINE is this scheduler's line of the page of LINES.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+
+from hdphrs.api.future import state
+from hdphrs.wire.local import Link
+from hdphrs.wire.page import Page
+
+SWITCH_INTERVAL_S = 0.001
+"""How long a long task may keep the helper thread waiting."""
+
+THREAD_STACK_BYTES = 8 << 20
+
+PR_SET_PDEATHSIG = 1
+SIGKILL = 9
+
+
+def die_with_parent() -> None:
+    """Have the kernel kill this process when its node's is gone, even in a long C call that holds the GIL (Linux)."""
+    if sys.platform == "linux":
+        import ctypes
+
+        parent = os.getppid()
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
+        if os.getppid() != parent or parent == 1:
+            os._exit(0)
+
+
+def main() -> None:
+    """Run one scheduler until its node ends it."""
+    die_with_parent()
+    os.environ.pop("PYTHONSAFEPATH", None)
+    _, name, lines, line, mode, work, control, page = sys.argv
+    from hdphrs.scheduler.hub import Hub
+
+    links = [socket.socket(fileno=int(descriptor)) for descriptor in (work, control)]
+    for link in links:
+        os.set_inheritable(link.fileno(), False)
+        os.register_at_fork(after_in_child=link.close)
+    os.set_inheritable(int(page), False)
+    shared = Page(int(page), int(lines)).line(int(line))
+    sys.argv = [f"hdphrs-scheduler-{name}"]
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    threading.stack_size(THREAD_STACK_BYTES)
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    hub = Hub(Link(links[0]), links[1], shared, reliable=mode == "reliable")
+    state.port = hub
+
+    from hdphrs.api import future as fast
+
+    fast.demand = shared.flags
+    hub.serve()
+
+
+main()

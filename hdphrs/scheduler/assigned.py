@@ -1,0 +1,59 @@
+"""The tasks that a scheduler gets from its node, and the paths of those that it makes.
+
+What lives here: the future that stands for an assigned task at the bottom of each stack, and the digest that names a
+task across re-execution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any, NoReturn
+
+from hdphrs.api.future import Future
+from hdphrs.protocol.tasks import Spark
+
+PATH_BYTES = 16
+
+
+def _undecoded(*_: Any) -> NoReturn:
+    raise AssertionError("an assigned task is decoded before it runs")
+
+
+class Assigned(Future[Any]):
+    """A spark that the node has handed over; waits in the deque with the scheduler's own sparks until it runs."""
+
+    __slots__ = ("careful", "serial", "spark")
+
+    def __init__(self, serial: int, spark: Spark) -> None:
+        self._function: Callable[..., Any] | None = _undecoded
+        self._parent = None
+        self.serial = serial
+        self.spark = spark
+        self.careful = bool(spark.crashes)
+
+
+def root_of(future: Future[Any]) -> Assigned:
+    """The assigned task that this one descends from."""
+    while future._parent is not None:
+        future = future._parent
+    assert isinstance(future, Assigned)
+    return future
+
+
+def path_of(future: Future[Any]) -> bytes:
+    """Digest of the spawn indices from the program down to this task."""
+    indices = []
+    while future._parent is not None:
+        indices.append(future._index)
+        future = future._parent
+    assert isinstance(future, Assigned)
+    path = future.spark.task.path
+    for index in reversed(indices):
+        path = child_path(path, index)
+    return path
+
+
+def child_path(parent: bytes, index: int) -> bytes:
+    """The path of the `index`-th child of the task at `parent`."""
+    return blake2b(parent + index.to_bytes(8, "big"), digest_size=PATH_BYTES).digest()

@@ -1,0 +1,379 @@
+"""The scheduler: runs tasks on greenlets, one at a time, until its node ends it.
+
+What lives here: the loop, the waiting, and the way of tasks and results between the private deque and the node.
+
+Theory of operation
+-------------------
+
+Every greenlet of this process runs `_loop`: take a task, run it, again.  A task that must wait switches from the middle
+of its stack to an idle greenlet (or a new one), which goes on with the loop: resumed tasks first, then the deque, newest
+spark first, then the node.  So waiting holds neither the core nor anybody else's stack.
+
+Results gather in `_results` and leave in one frame when the next task may take long, or there is none.
+
+The helper thread answers the node's requests for sparks while a long task neither spawns nor gets; it touches only the
+left end of the deque and the link.  `_exporting` makes exports exclusive.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
+from typing import Any, NoReturn, TypeVar
+
+from greenlet import getcurrent, greenlet
+
+from hdphrs.api import future as fast
+from hdphrs.api.future import AWAY, DONE, FAILED, Future, Keywords, Status, name_of, take
+from hdphrs.errors import CannotTravelError, UsageError
+from hdphrs.protocol.tasks import NodeId, Task
+from hdphrs.scheduler.assigned import Assigned, child_path, path_of, root_of
+from hdphrs.wire import local
+from hdphrs.wire.code import CodeBook, CodeShelf
+from hdphrs.wire.codec import pack_outcome, pack_task, unpack_outcome, unpack_spark
+from hdphrs.wire.page import Line
+from hdphrs.wire.values import dump_error, dump_result, load_outcome
+
+T = TypeVar("T")
+
+RUNNING = Status("running")
+"""Runs in a greenlet of its own; whoever waits for it is woken.  (A task that runs in place has no status.)"""
+
+ROOM = 16
+"""Tasks that a hungry scheduler takes at a time."""
+
+EXPORT_MAX = 64
+"""Sparks in one export."""
+
+RESULTS_MAX = 16
+"""Results that wait for each other."""
+
+QUICK_S = 100e-6
+"""A task that is expected to take less may run before the results of the last ones leave."""
+
+POLL_S = 1e-3
+"""How long a busy scheduler leaves what the node has sent unread."""
+
+IDLE_MAX = 64
+"""Greenlets that are kept for reuse; making one costs some 8 µs, keeping one some 20 kB."""
+
+
+class Hub:
+    """One scheduler process; also the port of the tasks that it runs."""
+
+    def __init__(self, link: local.Link, control: socket.socket, line: Line, *, reliable: bool) -> None:
+        self._link = link
+        self._control = control
+        self._line = line
+        self._reliable = reliable
+        self._book = CodeBook(lambda digest, data: link.send([local.CODE, digest, data]))
+        self._shelf = CodeShelf(self._book)
+        self._thread = threading.get_ident()
+        self._main = getcurrent()
+        self._idle: list[greenlet] = []
+        self._ready: deque[greenlet] = deque()
+        self._waiters: dict[Future[Any], list[greenlet]] = {}
+        self._watched: list[tuple[Future[Any], greenlet]] = []
+        self._away: dict[int, Future[Any]] = {}
+        self._slots = itertools.count()
+        self._exporting = threading.Lock()
+        self._results: list[list[Any]] = []
+        self._costs: dict[bytes, float] = {}
+        self._root: Assigned | None = None
+        self._hungry = False
+        self._polled_s = 0.0
+        self._reported = 0
+        self._nodes: list[NodeId] = []
+
+    # ---- the port of the tasks -------------------------------------------------------------------------------
+
+    def spawn(
+        self, function: Callable[..., T], args: tuple[Any, ...], kwargs: Mapping[str, Any], supervised: bool | None
+    ) -> NoReturn:
+        raise UsageError("spawn: this code runs in a scheduler process but belongs to no task")
+
+    def place(
+        self, node: NodeId, function: Callable[..., T], args: tuple[Any, ...], supervised: bool | None
+    ) -> Future[T]:
+        parent = fast.current
+        if parent is None:
+            raise UsageError("spawn_at: this code runs in a scheduler process but belongs to no task")
+        path = child_path(path_of(parent), fast.spawned)
+        task = self._encode(function, args, path, supervised)
+        fast.spawned += 1
+        future: Future[T] = Future()
+        future._function = None
+        slot = self._send_away(future)
+        self._link.send([local.PLACE, slot, node, pack_task(task)])
+        return future
+
+    def wait(self, future: Future[T]) -> T:
+        if threading.get_ident() != self._thread:
+            raise UsageError("get: inside a task, wait only in the task's own thread")
+        if not hasattr(future, "_status"):
+            with self._exporting:  # the helper thread may have taken it a moment ago: let it say what became of it
+                pass
+        if getattr(future, "_status", None) is AWAY:
+            self._receive(block=False)
+        status = getattr(future, "_status", None)
+        if status is None:
+            self._watched.append((future, getcurrent()))
+            self._suspend()
+        elif status is AWAY or status is RUNNING:
+            self._waiters.setdefault(future, []).append(getcurrent())
+            self._suspend()
+        return fast.get(future)
+
+    def poll(self, future: Future[Any]) -> bool:
+        if threading.get_ident() == self._thread:
+            self._receive(block=False)
+        return future._status is not AWAY
+
+    def nodes(self) -> Sequence[NodeId]:
+        return self._nodes
+
+    def run(self, main: Callable[..., T], args: tuple[Any, ...]) -> T:
+        return main(*args)
+
+    def export(self) -> None:
+        """Give the oldest sparks to the node: half of them, or all when the running task runs carefully."""
+        with self._exporting:
+            careful = self._line.careful
+            count = len(fast.sparks) if careful else min(EXPORT_MAX, (len(fast.sparks) + 1) // 2)
+            exported: list[list[Any]] = []
+            returned: list[list[Any]] = []
+            while count > 0:
+                try:
+                    future = fast.sparks.popleft()
+                except IndexError:
+                    break
+                function = take(future)
+                if function is None:
+                    continue
+                count -= 1
+                if isinstance(future, Assigned):
+                    returned.append([list(future.spark.ref), future.spark.replica])
+                    continue
+                try:
+                    task = self._encode(function, future._content, path_of(future), future.supervised)
+                except CannotTravelError as error:
+                    future._content = error
+                    future._status = FAILED
+                else:
+                    exported.append([self._send_away(future), pack_task(task)])
+            messages: list[list[Any]] = []
+            if exported:
+                messages.append([local.EXPORT, exported])
+            if returned:
+                messages.append([local.RETURN, returned])
+            if messages:
+                self._line.demand = False
+                self._link.send(*messages)
+
+    def _encode(
+        self, function: Callable[..., Any], args: tuple[Any, ...], path: bytes, supervised: bool | None
+    ) -> Task:
+        name = name_of(function)
+        kwargs: Mapping[str, Any] = {}
+        if type(function) is Keywords:
+            function, kwargs = function.func, function.keywords
+        code, payload = self._book.encode(name, function, args, kwargs)
+        return Task(name, path, code, payload, self._reliable if supervised is None else supervised)
+
+    def _send_away(self, future: Future[Any]) -> int:
+        slot = next(self._slots)
+        self._away[slot] = future
+        future._content = None
+        future._status = AWAY
+        return slot
+
+    # ---- the loop --------------------------------------------------------------------------------------------
+
+    def serve(self) -> NoReturn:
+        """Tell the node that this scheduler is ready, and run what it gets until the process is ended."""
+        threading.Thread(target=self._help, name="hdphrs-helper", daemon=True).start()
+        self._link.send([local.READY])
+        self._loop()
+        raise AssertionError("the loop of the main greenlet never ends")
+
+    def _help(self) -> None:
+        while self._control.recv(64):
+            self.export()
+        os._exit(0)  # the node is gone
+
+    def _loop(self) -> None:
+        """Run tasks; returns only to hand over to a resumed task when enough greenlets are idle."""
+        me = getcurrent()
+        while True:
+            if self._watched:
+                self._check_watched()
+            if self._ready:
+                waiter = self._ready.popleft()
+                if len(self._idle) >= IDLE_MAX and me is not self._main:
+                    me.parent = waiter  # where a greenlet goes when it ends
+                    return
+                self._idle.append(me)
+                waiter.switch()
+                continue
+            try:
+                future = fast.sparks.pop()
+            except IndexError:
+                self._starve()
+                continue
+            function = take(future)
+            if function is not None:
+                self._execute(future, function)
+
+    def _suspend(self) -> None:
+        """Leave the running task where it is until somebody puts its greenlet on `_ready`."""
+        task = fast.current, fast.spawned, self._root
+        target = self._idle.pop() if self._idle else greenlet(self._loop, self._main)
+        target.switch()
+        fast.current, fast.spawned, root = task
+        self._enter(root)
+
+    def _enter(self, root: Assigned | None) -> None:
+        self._root = root
+        line = self._line
+        if root is None:
+            line.running = 0
+            line.careful = False
+        else:
+            line.running = root.serial
+            line.careful = root.careful
+
+    def _execute(self, future: Future[Any], function: Callable[..., Any]) -> None:
+        started_s = perf_counter()
+        if isinstance(future, Assigned):
+            self._execute_assigned(future)
+        else:
+            future._status = RUNNING
+            self._enter(root_of(future))
+            error, value = self._call(future, function, future._content, {})
+            future._content = value if error is None else error
+            future._status = DONE if error is None else FAILED
+            self._wake(future)
+        now_s = perf_counter()
+        if isinstance(future, Assigned):
+            self._costs[future.spark.task.code] = now_s - started_s
+        if now_s - self._polled_s > POLL_S:
+            self._receive(block=False)
+
+    def _execute_assigned(self, future: Assigned) -> None:
+        spark = future.spark
+        task = spark.task
+        if self._results and (
+            len(self._results) >= RESULTS_MAX or self._costs.get(task.code, QUICK_S) >= QUICK_S
+        ):
+            self._flush()
+        self._enter(future)
+        try:
+            function, args, kwargs = self._shelf.decode(task.name, task.code, task.payload)
+        except CannotTravelError as refusal:
+            outcome = dump_error(task.name, refusal)
+        else:
+            error, value = self._call(future, function, args, kwargs)
+            outcome = dump_result(task.name, value) if error is None else dump_error(task.name, error)
+        self._enter(None)
+        self._results.append([list(spark.ref), spark.replica, pack_outcome(outcome)])
+
+    def _call(
+        self,
+        future: Future[Any],
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> tuple[BaseException | None, Any]:
+        fast.current = future
+        fast.spawned = 0
+        try:
+            return None, function(*args, **kwargs)
+        except BaseException as error:  # whatever a task raises is its outcome, SystemExit too
+            return error, None
+        finally:
+            fast.made += fast.spawned
+            fast.current = None
+
+    def _wake(self, future: Future[Any]) -> None:
+        waiters = self._waiters.pop(future, None)
+        if waiters is not None:
+            self._ready.extend(waiters)
+
+    def _check_watched(self) -> None:
+        """Look after waiters of tasks that ran in place in some other stack: nothing wakes them but this."""
+        watched, self._watched = self._watched, []
+        for future, waiter in watched:
+            status = getattr(future, "_status", None)
+            if status is None:
+                self._watched.append((future, waiter))
+            elif status is AWAY or status is RUNNING:
+                self._waiters.setdefault(future, []).append(waiter)
+            else:
+                self._ready.append(waiter)
+
+    # ---- the node --------------------------------------------------------------------------------------------
+
+    def _starve(self) -> None:
+        """Nothing to run: say so, once, and wait for the node."""
+        if not self._hungry:
+            self._hungry = True
+            made, self._reported = fast.made - self._reported, fast.made
+            self._flush([local.HUNGRY, ROOM, made])
+        else:
+            self._flush()
+        self._receive(block=True)
+
+    def _flush(self, *more: list[Any]) -> None:
+        messages = [*more]
+        if self._results:
+            messages.insert(0, [local.RESULTS, self._results])
+            self._results = []
+            _flush_streams()
+        if messages:
+            self._link.send(*messages)
+
+    def _receive(self, *, block: bool) -> None:
+        messages = self._link.receive(block=block)
+        if messages is None:
+            _leave()
+        self._polled_s = perf_counter()
+        for message in messages:
+            match message:
+                case [local.DELIVER, slot, outcome]:
+                    self._deliver(self._away.pop(slot), outcome)
+                case [local.START, sparks]:
+                    self._hungry = False
+                    assigned = [Assigned(serial, unpack_spark(spark)) for serial, spark in sparks]
+                    fast.sparks.extend(reversed(assigned))
+                case [local.CODE, digest, data]:
+                    self._shelf.teach(digest, data)
+                case [local.NODES, nodes]:
+                    self._nodes = nodes
+                case [local.QUIT]:
+                    _leave()
+                case _:
+                    raise AssertionError(f"not a message for a scheduler: {message!r}")
+
+    def _deliver(self, future: Future[Any], packed: Any) -> None:
+        succeeded, content = load_outcome(unpack_outcome(packed))
+        future._content = content
+        future._status = DONE if succeeded else FAILED
+        self._wake(future)
+
+
+def _flush_streams() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+
+
+def _leave() -> NoReturn:
+    """End this process at once, whatever tasks are suspended on its stacks."""
+    _flush_streams()
+    os._exit(0)

@@ -1,0 +1,89 @@
+"""The page of memory that a node process shares with its schedulers.
+
+What lives here: its layout, a line for each scheduler.  Both sides only store and load single bytes and words.
+
+    offset 0   demand byte     the node sets it when somebody is hungry, the scheduler clears it when it has exported
+    offset 1   careful byte    the scheduler sets it while it runs a task whose last attempt crashed
+    offset 8   running word    serial number of the task on whose stack the scheduler is, 0 for none; the node reads
+                               it when the scheduler has died
+
+A scheduler reads the first two bytes as one number at each spawn.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+
+LINE_BYTES = 64
+
+
+class Page:
+    """The mapped page; `line(n)` is the part of the n-th scheduler."""
+
+    def __init__(self, descriptor: int, lines: int) -> None:
+        self.descriptor = descriptor
+        self._map = mmap.mmap(descriptor, lines * LINE_BYTES)
+        self._view = memoryview(self._map)
+
+    @classmethod
+    def create(cls, lines: int) -> Page:
+        """A new page in anonymous shared memory; it has no name in any file system."""
+        if hasattr(os, "memfd_create"):
+            descriptor = os.memfd_create("hdphrs-page")
+        else:
+            with tempfile.TemporaryFile() as file:
+                descriptor = os.dup(file.fileno())
+        os.ftruncate(descriptor, lines * LINE_BYTES)
+        return cls(descriptor, lines)
+
+    def line(self, number: int) -> Line:
+        """The part of the page that belongs to one scheduler."""
+        start = number * LINE_BYTES
+        return Line(self._view[start : start + LINE_BYTES])
+
+    def close(self) -> None:
+        """Unmap and close; the lines must not be used any more."""
+        os.close(self.descriptor)
+
+
+class Line:
+    """One scheduler's part of the page."""
+
+    def __init__(self, view: memoryview) -> None:
+        self.flags = view[:2].cast("H")
+        """Not 0 when a spawn should export."""
+        self._bytes = view
+        self._running = view[8:16].cast("Q")
+
+    @property
+    def demand(self) -> bool:
+        """Whether the node wants sparks."""
+        return self._bytes[0] != 0
+
+    @demand.setter
+    def demand(self, wanted: bool) -> None:
+        self._bytes[0] = wanted
+
+    @property
+    def careful(self) -> bool:
+        """Whether every child is to be exported at once."""
+        return self._bytes[1] != 0
+
+    @careful.setter
+    def careful(self, careful: bool) -> None:
+        self._bytes[1] = careful
+
+    @property
+    def running(self) -> int:
+        """Serial number of the running task, 0 for none."""
+        return self._running[0]
+
+    @running.setter
+    def running(self, serial: int) -> None:
+        self._running[0] = serial
+
+    def clear(self) -> None:
+        """Make the line ready for a new scheduler."""
+        self._bytes[:] = bytes(LINE_BYTES)
