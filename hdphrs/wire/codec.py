@@ -1,0 +1,280 @@
+"""Messages between nodes, to and from plain lists that a frame can hold.
+
+What lives here: one row per type of `hdphrs.protocol.messages.Message`, and packers for the values inside
+them, which the links between the processes of one host use too.  A packed message is `[kind, field, ...]` in
+the order of the type's fields; how a field is packed follows from its annotation, so that a new field cannot
+be forgotten here.
+
+Unpacking believes nothing: an unknown kind, a wrong number of fields or a wrong type is a `ProtocolError`.
+Payloads stay bytes; nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, Final, TypeVar, get_type_hints
+
+from hdphrs.errors import ProtocolError
+from hdphrs.protocol import messages as m
+from hdphrs.protocol.tasks import (
+    Crash,
+    FishId,
+    Member,
+    NodeId,
+    Origin,
+    Outcome,
+    RequestId,
+    Spark,
+    Task,
+    TaskRef,
+    Verdict,
+)
+
+T = TypeVar("T")
+
+ROWS: Final[dict[int, type[m.Message]]] = {
+    1: m.Fish,
+    2: m.NoWork,
+    3: m.Req,
+    4: m.Auth,
+    5: m.Denied,
+    6: m.Obsolete,
+    7: m.Schedule,
+    8: m.Ack,
+    9: m.Push,
+    10: m.Result,
+    11: m.Code,
+    12: m.Welcome,
+    13: m.Joined,
+    14: m.Suspect,
+    15: m.DeadNode,
+    16: m.Term,
+    17: m.TermAck,
+}
+"""Kind number to type.  Numbers are never used again; a change of meaning raises `WIRE_VERSION`."""
+
+PORT_MAX: Final = 65535
+
+
+def pack_message(message: m.Message) -> list[object]:
+    """`[kind, field, ...]`."""
+    shape = _SHAPES[type(message)]
+    return [shape.kind, *[pack(getattr(message, name)) for name, pack, _ in shape.fields]]
+
+
+def unpack_message(packed: object) -> m.Message:
+    """The message of `[kind, field, ...]`.
+
+    Raises:
+        ProtocolError: it is none.
+    """
+    if type(packed) is not list or not packed:
+        raise _wrong("message", packed)
+    kind = packed[0]
+    shape = _BY_KIND.get(kind) if type(kind) is int else None
+    if shape is None:
+        raise _wrong("kind of message", kind)
+    if len(packed) != len(shape.fields) + 1:
+        raise ProtocolError(
+            f"{shape.type.__name__} with {len(packed) - 1} fields instead of {len(shape.fields)}"
+        )
+    return shape.type(*[field[2](value) for field, value in zip(shape.fields, packed[1:], strict=True)])
+
+
+# Plain values.
+
+
+def unpack_natural(value: object) -> int:
+    """An int that is not negative."""
+    if type(value) is not int or value < 0:
+        raise _wrong("number", value)
+    return value
+
+
+def unpack_bytes(value: object) -> bytes:
+    if type(value) is not bytes:
+        raise _wrong("bytes", value)
+    return value
+
+
+def unpack_str(value: object) -> str:
+    if type(value) is not str:
+        raise _wrong("text", value)
+    return value
+
+
+def unpack_bool(value: object) -> bool:
+    if type(value) is not bool:
+        raise _wrong("truth value", value)
+    return value
+
+
+def unpack_fields(value: object, count: int, what: str) -> list[Any]:
+    """A list of exactly `count` fields of whatever type; `what` is for the error."""
+    if type(value) is not list or len(value) != count:
+        raise _wrong(what, value)
+    return value
+
+
+def unpack_many(value: object, unpack: Callable[[object], T], what: str) -> tuple[T, ...]:
+    """A list of any length; `what` is for the error."""
+    if type(value) is not list:
+        raise _wrong(what, value)
+    return tuple([unpack(item) for item in value])
+
+
+# The values inside messages.
+
+
+def pack_ref(ref: TaskRef) -> list[object]:
+    return list(ref)
+
+
+def unpack_ref(value: object) -> TaskRef:
+    node, origin, slot = unpack_fields(value, 3, "ref")
+    return TaskRef(NodeId(unpack_natural(node)), Origin(unpack_natural(origin)), unpack_natural(slot))
+
+
+def pack_task(task: Task) -> list[object]:
+    return [task.name, task.path, task.code, task.payload, task.supervised]
+
+
+def unpack_task(value: object) -> Task:
+    name, path, code, payload, supervised = unpack_fields(value, 5, "task")
+    return Task(
+        unpack_str(name),
+        unpack_bytes(path),
+        unpack_bytes(code),
+        unpack_bytes(payload),
+        unpack_bool(supervised),
+    )
+
+
+def pack_crash(crash: Crash) -> list[object]:
+    return [crash.host, crash.pid, crash.how]
+
+
+def unpack_crash(value: object) -> Crash:
+    host, pid, how = unpack_fields(value, 3, "crash")
+    return Crash(unpack_str(host), unpack_natural(pid), unpack_str(how))
+
+
+def pack_spark(spark: Spark) -> list[object]:
+    return [
+        list(spark.ref),
+        spark.replica,
+        pack_task(spark.task),
+        [pack_crash(crash) for crash in spark.crashes],
+        spark.placed,
+    ]
+
+
+def unpack_spark(value: object) -> Spark:
+    ref, replica, task, crashes, placed = unpack_fields(value, 5, "spark")
+    return Spark(
+        unpack_ref(ref),
+        unpack_natural(replica),
+        unpack_task(task),
+        unpack_many(crashes, unpack_crash, "crashes"),
+        unpack_bool(placed),
+    )
+
+
+def pack_outcome(outcome: Outcome) -> list[object]:
+    return [int(outcome.verdict), outcome.data, [pack_crash(crash) for crash in outcome.crashes]]
+
+
+def unpack_outcome(value: object) -> Outcome:
+    verdict, data, crashes = unpack_fields(value, 3, "outcome")
+    known = _VERDICTS.get(verdict) if type(verdict) is int else None
+    if known is None:
+        raise _wrong("verdict", verdict)
+    return Outcome(known, unpack_bytes(data), unpack_many(crashes, unpack_crash, "crashes"))
+
+
+def pack_address(address: tuple[str, int]) -> list[object]:
+    return list(address)
+
+
+def unpack_address(value: object) -> tuple[str, int]:
+    host, port = unpack_fields(value, 2, "address")
+    if unpack_natural(port) > PORT_MAX:
+        raise _wrong("port", port)
+    return unpack_str(host), port
+
+
+def pack_member(member: Member) -> list[object]:
+    return [member.node, member.host, member.slots, pack_address(member.address), member.pid]
+
+
+def unpack_member(value: object) -> Member:
+    node, host, slots, address, pid = unpack_fields(value, 5, "member")
+    return Member(
+        NodeId(unpack_natural(node)),
+        unpack_str(host),
+        unpack_natural(slots),
+        unpack_address(address),
+        unpack_natural(pid),
+    )
+
+
+def _unpack_counter(value: object) -> tuple[str, int]:
+    name, count = unpack_fields(value, 2, "counter")
+    return unpack_str(name), unpack_natural(count)
+
+
+def _wrong(expected: str, value: object) -> ProtocolError:
+    shown = repr(value) if type(value) in (int, bool, type(None)) else f"a {type(value).__name__}"
+    return ProtocolError(f"not a {expected}: {shown}")
+
+
+# How a field is packed, by its annotation.
+
+_VERDICTS: Final = {int(verdict): verdict for verdict in Verdict}
+
+_Pack = Callable[[Any], object]
+_Unpack = Callable[[object], Any]
+
+
+def _itself(value: Any) -> object:
+    return value
+
+
+def _many(pack: _Pack, unpack: _Unpack, what: str) -> tuple[_Pack, _Unpack]:
+    return (lambda items: [pack(item) for item in items]), (lambda value: unpack_many(value, unpack, what))
+
+
+_BY_ANNOTATION: Final[dict[Any, tuple[_Pack, _Unpack]]] = {
+    int: (_itself, unpack_natural),
+    NodeId: (_itself, unpack_natural),
+    FishId: (_itself, unpack_natural),
+    RequestId: (_itself, unpack_natural),
+    bytes: (_itself, unpack_bytes),
+    TaskRef: (pack_ref, unpack_ref),
+    Spark: (pack_spark, unpack_spark),
+    Outcome: (pack_outcome, unpack_outcome),
+    Member: (pack_member, unpack_member),
+    tuple[Spark, ...]: _many(pack_spark, unpack_spark, "list of sparks"),
+    tuple[Member, ...]: _many(pack_member, unpack_member, "list of members"),
+    tuple[NodeId, ...]: _many(_itself, unpack_natural, "list of nodes"),
+    tuple[tuple[str, int], ...]: _many(list, _unpack_counter, "list of counters"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    kind: int
+    type: type[m.Message]
+    fields: tuple[tuple[str, _Pack, _Unpack], ...]
+
+
+def _shape(kind: int, message_type: type[m.Message]) -> _Shape:
+    hints = get_type_hints(message_type)
+    return _Shape(
+        kind, message_type, tuple((f.name, *_BY_ANNOTATION[hints[f.name]]) for f in fields(message_type))
+    )
+
+
+_BY_KIND: Final = {kind: _shape(kind, message_type) for kind, message_type in ROWS.items()}
+_SHAPES: Final = {shape.type: shape for shape in _BY_KIND.values()}

@@ -1,0 +1,118 @@
+"""Frames: a length of four bytes, big-endian, then one msgpack object of that many bytes.
+
+What lives here: objects to bytes and bytes to objects, for the links between processes of one host and for
+the connections between nodes.  What the objects mean is the business of `codec.py` and of the links.
+
+A decoder looks at the length before it buffers anything, accepts neither extension types nor maps with odd
+keys, and bounds what a few bytes can make it allocate.  Whatever it is fed, it raises `ProtocolError` or
+nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgpack
+
+from hdphrs.config import FRAME_BYTES_MAX
+from hdphrs.errors import CannotTravelError, InternalError, ProtocolError
+
+HEADER_BYTES: Final = 4
+
+ITEMS_MAX: Final = 1 << 17
+"""Items of a single list or map in a frame.  A list is allocated when its length is read, and lists nest 1000
+deep."""
+
+_COPY_BYTES_MAX: Final = 1 << 14
+"""Up to this size a copy of a frame's bytes is cheaper than a view of them."""
+
+
+def encode_frame(obj: object) -> bytes:
+    """One object (None, bool, int, float, str, bytes, and lists, tuples and maps of these) as one frame.
+
+    Raises:
+        CannotTravelError: it is larger than `FRAME_BYTES_MAX`.
+        InternalError: it holds something that no frame can hold.
+    """
+    try:
+        body: bytes = msgpack.packb(obj, use_bin_type=True)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InternalError(f"no frame can hold this: {error}") from error
+    if len(body) > FRAME_BYTES_MAX:
+        raise CannotTravelError(
+            f"a message of {len(body):,} bytes cannot leave its process, the limit is {FRAME_BYTES_MAX:,}; "
+            f"pass large data by reference (a file, a URL) or in smaller pieces"
+        )
+    return len(body).to_bytes(HEADER_BYTES, "big") + body
+
+
+class FrameDecoder:
+    """Cuts a stream of bytes into frames and decodes them.
+
+    Args:
+        bytes_max: a longer frame is a violation, noticed as soon as its length has arrived.
+    """
+
+    def __init__(self, bytes_max: int = FRAME_BYTES_MAX) -> None:
+        self.bytes_max = bytes_max
+        self._buffer = bytearray()
+        self._needed = HEADER_BYTES
+        """Bytes of `_buffer` without which nothing can be decoded."""
+        self._fault: str | None = None
+
+    def feed(self, data: bytes | bytearray | memoryview) -> list[Any]:
+        """The objects that are complete with `data`, in order.
+
+        Raises:
+            ProtocolError: malformed or oversized input; so will every later call, for the stream has lost its
+                place.
+        """
+        if self._fault is not None:
+            raise ProtocolError(self._fault)
+        if not self._buffer:
+            consumed, frames = self._decode(data)
+            self._buffer += data[consumed:]
+            return frames
+        self._buffer += data
+        if len(self._buffer) < self._needed:
+            return []
+        consumed, frames = self._decode(self._buffer)
+        del self._buffer[:consumed]
+        return frames
+
+    def _decode(self, data: bytes | bytearray | memoryview) -> tuple[int, list[Any]]:
+        frames: list[Any] = []
+        start, size = 0, len(data)
+        while True:
+            body = start + HEADER_BYTES
+            if body > size:
+                self._needed = HEADER_BYTES
+                return start, frames
+            end = body + int.from_bytes(data[start:body], "big")
+            if end - body > self.bytes_max:
+                raise self._violation(f"a frame of {end - body:,} bytes, the limit is {self.bytes_max:,}")
+            if end > size:
+                self._needed = end - start
+                return start, frames
+            frames.append(self._unpack(data, body, end))
+            start = end
+
+    def _unpack(self, data: bytes | bytearray | memoryview, body: int, end: int) -> object:
+        try:
+            if end - body <= _COPY_BYTES_MAX:
+                return _unpack(data[body:end])
+            with memoryview(data) as view, view[body:end] as part:
+                return _unpack(part)
+        except (ValueError, TypeError, OverflowError, MemoryError, msgpack.UnpackException) as error:
+            raise self._violation(f"a malformed frame: {error or type(error).__name__}") from error
+
+    def _violation(self, what: str) -> ProtocolError:
+        self._fault = what
+        return ProtocolError(what)
+
+
+def _unpack(part: bytes | bytearray | memoryview) -> object:
+    obj: object = msgpack.unpackb(
+        part, raw=False, strict_map_key=True, max_array_len=ITEMS_MAX, max_map_len=ITEMS_MAX, max_ext_len=0
+    )
+    return obj

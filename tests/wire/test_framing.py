@@ -1,0 +1,121 @@
+"""Frames survive any cutting of the stream; nothing but frames survives at all."""
+
+from __future__ import annotations
+
+import contextlib
+import tracemalloc
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hdphrs.wire.framing as framing
+from hdphrs.errors import CannotTravelError, InternalError, ProtocolError
+from hdphrs.wire.framing import FrameDecoder, encode_frame
+
+scalars = st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 64) - 1) | st.floats(allow_nan=False)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+objects = st.recursive(
+    scalars | texts | st.binary(max_size=40),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=20,
+)
+
+
+def framed(body: bytes) -> bytes:
+    return len(body).to_bytes(4, "big") + body
+
+
+@given(st.lists(objects, max_size=6), st.randoms(use_true_random=False))
+def test_frames_cut_anywhere_come_out_whole_and_in_order(sent: list[object], random: object) -> None:
+    stream = b"".join(encode_frame(obj) for obj in sent)
+    decoder = FrameDecoder()
+    received: list[object] = []
+    rest = memoryview(stream)
+    while rest:
+        cut = random.randint(1, len(rest))  # type: ignore[attr-defined]  # hypothesis hides its random's type
+        received += decoder.feed(rest[:cut])
+        rest = rest[cut:]
+    assert received == sent
+
+
+@pytest.mark.parametrize("size", [0, 100, 1 << 14, (1 << 14) + 1, 3_000_000])
+def test_frames_of_any_size_survive_small_pieces(size: int) -> None:
+    decoder = FrameDecoder()
+    stream = encode_frame([b"x" * size]) + encode_frame("next")
+    step = max(1, len(stream) // 50)
+    received = [obj for i in range(0, len(stream), step) for obj in decoder.feed(stream[i : i + step])]
+    assert received == [[b"x" * size], "next"]
+
+
+def test_oversized_frame_is_refused_before_its_bytes_are_kept() -> None:
+    decoder = FrameDecoder(bytes_max=100)
+    assert decoder.feed(framed(msgpack.packb(b"x" * 98))) == [b"x" * 98]
+    with pytest.raises(ProtocolError, match=r"101 bytes, the limit is 100"):
+        decoder.feed((101).to_bytes(4, "big"))
+
+
+def test_decoder_after_a_violation_refuses_everything() -> None:
+    decoder = FrameDecoder(bytes_max=10)
+    with pytest.raises(ProtocolError):
+        decoder.feed(b"\xff" * 8)
+    with pytest.raises(ProtocolError):
+        decoder.feed(encode_frame(1))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\xc1",
+        b"\x01\x02",
+        b"\xa1\xff",
+        b"\x81\x90\x01",
+        b"\x81\x01\x01",
+        b"\xd6\xff\x00\x00\x00\x01",
+        b"\xdd\xff\xff\xff\xff",
+        b"\x91" * 5000,
+    ],
+    ids=["empty", "unused", "extra", "utf8", "listkey", "intkey", "ext", "claims", "deep"],
+)
+def test_malformed_frame_is_a_protocol_error(body: bytes) -> None:
+    with pytest.raises(ProtocolError, match="malformed frame"):
+        FrameDecoder().feed(framed(body))
+
+
+@given(st.lists(st.binary(max_size=60), max_size=8))
+def test_random_bytes_raise_nothing_but_protocol_errors(chunks: list[bytes]) -> None:
+    decoder = FrameDecoder(bytes_max=1000)
+    with contextlib.suppress(ProtocolError):
+        for chunk in chunks:
+            decoder.feed(chunk)
+
+
+@given(st.binary(max_size=200))
+def test_random_bodies_raise_nothing_but_protocol_errors(body: bytes) -> None:
+    with contextlib.suppress(ProtocolError):
+        assert len(FrameDecoder().feed(framed(body))) == 1
+
+
+def test_lists_that_claim_to_be_long_allocate_little() -> None:
+    body = (b"\xdd" + (1 << 20).to_bytes(4, "big")) * 500 + b"\xc0" * (1 << 20)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ProtocolError):
+            FrameDecoder().feed(framed(body))
+        assert tracemalloc.get_traced_memory()[1] < 20 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_message_beyond_the_limit_is_refused_at_the_sender(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(framing, "FRAME_BYTES_MAX", 1000)
+    with pytest.raises(CannotTravelError, match=r"1,005 bytes .* the limit is 1,000"):
+        encode_frame(b"x" * 1002)
+
+
+@pytest.mark.parametrize("obj", [object(), {1, 2}, 1 << 64, "\ud800"])
+def test_what_no_frame_can_hold_is_an_internal_error(obj: object) -> None:
+    with pytest.raises(InternalError, match="no frame can hold"):
+        encode_frame([obj])
