@@ -81,7 +81,7 @@ class Future(Generic[T]):
         if self._function is not None:
             return False
         status = getattr(self, "_status", None)
-        return status is DONE or status is FAILED or (status is AWAY and state.port.poll(self))
+        return status is DONE or status is FAILED or (status is not None and state.port.poll(self))
 
     def __reduce__(self) -> NoReturn:
         raise CannotTravelError(

@@ -40,7 +40,7 @@ class Port(Protocol):
         """The value of a future that somebody has taken; suspends the caller until it is there."""
 
     def poll(self, future: Future[Any]) -> bool:
-        """Whether the outcome of a future that is away has arrived, looking once."""
+        """Whether the outcome of a taken future is there by now, looking once."""
 
     def export(self) -> None:
         """Give sparks of the private deque to the node, which asks for them."""

@@ -1,19 +1,17 @@
 """The tasks that a scheduler gets from its node, and the paths of those that it makes.
 
-What lives here: the future that stands for an assigned task at the bottom of each stack, and the digest that names a
-task across re-execution.
+What lives here: the future that stands for an assigned task at the bottom of each stack, and the way back to it from
+the futures above.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from hashlib import blake2b
 from typing import Any, NoReturn
 
 from hdphrs.api.future import Future
 from hdphrs.protocol.tasks import Spark
-
-PATH_BYTES = 16
+from hdphrs.wire.paths import child_path
 
 
 def _undecoded(*_: Any) -> NoReturn:
@@ -52,8 +50,3 @@ def path_of(future: Future[Any]) -> bytes:
     for index in reversed(indices):
         path = child_path(path, index)
     return path
-
-
-def child_path(parent: bytes, index: int) -> bytes:
-    """The path of the `index`-th child of the task at `parent`."""
-    return blake2b(parent + index.to_bytes(8, "big"), digest_size=PATH_BYTES).digest()

@@ -33,11 +33,12 @@ from hdphrs.api import future as fast
 from hdphrs.api.future import AWAY, DONE, FAILED, Future, Keywords, Status, name_of, take
 from hdphrs.errors import CannotTravelError, UsageError
 from hdphrs.protocol.tasks import NodeId, Task
-from hdphrs.scheduler.assigned import Assigned, child_path, path_of, root_of
+from hdphrs.scheduler.assigned import Assigned, path_of, root_of
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook, CodeShelf
 from hdphrs.wire.codec import pack_outcome, pack_task, unpack_outcome, unpack_spark
 from hdphrs.wire.page import Line
+from hdphrs.wire.paths import child_path
 from hdphrs.wire.values import dump_error, dump_result, load_outcome
 
 T = TypeVar("T")
@@ -62,6 +63,9 @@ POLL_S = 1e-3
 
 IDLE_MAX = 64
 """Greenlets that are kept for reuse; making one costs some 8 µs, keeping one some 20 kB."""
+
+
+INTERNAL_ERROR_STATUS = 70
 
 
 class Hub:
@@ -133,7 +137,7 @@ class Hub:
     def poll(self, future: Future[Any]) -> bool:
         if threading.get_ident() == self._thread:
             self._receive(block=False)
-        return future._status is not AWAY
+        return future._status is DONE or future._status is FAILED
 
     def nodes(self) -> Sequence[NodeId]:
         return self._nodes
@@ -199,12 +203,25 @@ class Hub:
         """Tell the node that this scheduler is ready, and run what it gets until the process is ended."""
         threading.Thread(target=self._help, name="hdphrs-helper", daemon=True).start()
         self._link.send([local.READY])
-        self._loop()
+        self._serve_loop()
         raise AssertionError("the loop of the main greenlet never ends")
 
+    def _serve_loop(self) -> None:
+        """The body of every greenlet; an error in here is ours, and must not surface in somebody's task."""
+        try:
+            self._loop()
+        except ConnectionError:
+            _leave()  # the node is gone
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+            os._exit(INTERNAL_ERROR_STATUS)
+
     def _help(self) -> None:
-        while self._control.recv(64):
-            self.export()
+        try:
+            while self._control.recv(64):
+                self.export()
+        except ConnectionError:
+            pass
         os._exit(0)  # the node is gone
 
     def _loop(self) -> None:
@@ -233,7 +250,7 @@ class Hub:
     def _suspend(self) -> None:
         """Leave the running task where it is until somebody puts its greenlet on `_ready`."""
         task = fast.current, fast.spawned, self._root
-        target = self._idle.pop() if self._idle else greenlet(self._loop, self._main)
+        target = self._idle.pop() if self._idle else greenlet(self._serve_loop, self._main)
         target.switch()
         fast.current, fast.spawned, root = task
         self._enter(root)

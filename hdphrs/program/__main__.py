@@ -1,0 +1,80 @@
+"""The command line `python -m hdphrs.program PROG ARGS...`, started by `hdphrs run`: runs PROG as `__main__`.
+
+Standard streams, arguments and exit status are the program's own; of its tracebacks our frames are cut off.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import threading
+from pathlib import Path
+from types import ModuleType, TracebackType
+
+from hdphrs.api.future import state
+from hdphrs.api.sequential import SequentialPort
+from hdphrs.errors import HdphrsError, StartError, TaskError
+from hdphrs.program.attach import attach
+
+LEASH_VARIABLE = "HDPHRS_LEASH_FD"
+SEQUENTIAL_VARIABLE = "HDPHRS_SEQUENTIAL"
+PACKAGE = str(Path(__file__).parent.parent)
+
+
+def main() -> None:
+    """Attach, then become the program."""
+    os.environ.pop("PYTHONSAFEPATH", None)
+    _watch_leash()
+    _, path, *arguments = sys.argv
+    if os.environ.pop(SEQUENTIAL_VARIABLE, None):
+        state.port = SequentialPort()
+    else:
+        try:
+            state.port = attach()
+        except StartError as error:
+            sys.exit(f"hdphrs: {error}")
+    sys.excepthook = _print_exception
+    sys.argv = [path, *arguments]
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    with io.open_code(path) as file:
+        source = file.read()
+    module = ModuleType("__main__")
+    module.__dict__.update(__file__=path, __builtins__=__builtins__)
+    sys.modules["__main__"] = module
+    exec(compile(source, path, "exec"), module.__dict__)
+
+
+def _watch_leash() -> None:
+    """End with the launcher, even if it was killed."""
+    descriptor = os.environ.pop(LEASH_VARIABLE, None)
+    if descriptor is None:
+        return
+    os.set_inheritable(int(descriptor), False)
+
+    def watch() -> None:
+        while os.read(int(descriptor), 1):
+            pass
+        os._exit(1)
+
+    threading.Thread(target=watch, name="hdphrs-leash", daemon=True).start()
+
+
+def _print_exception(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """One line for an error of the runtime; the program's traceback without our frames for any other."""
+    place = ""
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith((PACKAGE, "<frozen runpy>")):
+        trace = trace.tb_next
+    if isinstance(error, HdphrsError) and not isinstance(error, TaskError):
+        step = trace
+        while step is not None:
+            code = step.tb_frame.f_code
+            if not code.co_filename.startswith(PACKAGE):
+                place = f"{code.co_filename}:{step.tb_lineno}: "
+            step = step.tb_next
+        print(f"hdphrs: {place}{error}", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error.with_traceback(trace), trace)
+
+
+main()
