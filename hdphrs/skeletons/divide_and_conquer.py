@@ -13,7 +13,8 @@ task too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Generic, TypeVar
 
 from hdphrs.api import get
@@ -123,26 +124,29 @@ def _conquer(
     check_callable(name, "decompose", decompose)
     check_callable(name, "combine", combine)
     check_callable(name, "solve", solve)
-    return Conqueror(schedule, trivial, decompose, combine, solve)(problem)
+    return conquer(Plan(schedule, trivial, decompose, combine, solve), problem)
 
 
-@dataclass(frozen=True, eq=False)
-class Conqueror(Generic[P, S]):
-    """The task, as a callable that spawns itself.
-
-    All tasks of one skeleton call in one process share one such object, compared by identity: it is their
-    code, which is digested and sent once, and their only argument is the problem.
-    """
+@dataclass(eq=False, slots=True)
+class Plan(Generic[P, S]):
+    """What all tasks of one skeleton call have in common."""
 
     schedule: Strategy
     trivial: Callable[[P], bool]
     decompose: Callable[[P], Iterable[P]]
     combine: Callable[[P, list[S]], S]
     solve: Callable[[P], S]
+    task: Callable[[P], S] = field(init=False)
+    """`conquer`, bound to this plan: one object for all spawns of a process, since code is pickled once for
+    each object."""
 
-    def __call__(self, problem: P) -> S:
-        """The solution of `problem`."""
-        if self.trivial(problem):
-            return self.solve(problem)
-        parts = self.schedule(self, self.decompose(problem))
-        return self.combine(problem, [get(part) for part in parts])
+    def __post_init__(self) -> None:
+        self.task = partial(conquer, self)
+
+
+def conquer(plan: Plan[P, S], problem: P) -> S:
+    """The task: solve one problem, with the help of more tasks unless it is trivial."""
+    if plan.trivial(problem):
+        return plan.solve(problem)
+    parts = plan.schedule(plan.task, plan.decompose(problem))
+    return plan.combine(problem, [get(part) for part in parts])

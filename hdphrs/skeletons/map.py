@@ -30,7 +30,7 @@ def par_map_sliced(tasks: int, function: Callable[[A], B], items: Iterable[A]) -
     Args:
         tasks: how many slices, hence tasks, at least 1; more than items are no use.  Items go to the slices
             in turn.
-        function: idempotent; travels to each process once, not with every task.
+        function: idempotent; it is pickled once, not with every task.
         items: travel with their task.
 
     Returns:
@@ -68,7 +68,7 @@ def _map_sliced(
     check_count(name, "tasks", tasks)
     check_callable(name, "function", function)
     slices = slice_list(tasks, check_items(name, "items", items))
-    # One object for all tasks: it is the tasks' code, which travels once; an argument would travel with each.
+    # One object for all tasks is pickled once, as their code; an argument would be pickled with each of them.
     task = partial(map_slice, function)
     futures = schedule(task, slices)
     results = [get(future) for future in futures]

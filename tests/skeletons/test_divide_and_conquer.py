@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 
 from hdphrs import skeletons
 from hdphrs.errors import UsageError
+from hdphrs.skeletons.divide_and_conquer import Plan
+from hdphrs.skeletons.strategy import lazy
 
 Conquer = Callable[..., Any]
 Runner = Callable[..., Any]
@@ -101,6 +104,13 @@ def test_what_cannot_be_called_is_the_callers_mistake(
     functions[position] = None
     with pytest.raises(UsageError, match=f"^{conquer.__name__}: {name} must be callable, not None$"):
         runner(conquer, *functions, 1)
+
+
+def test_the_task_spawns_itself_in_another_process_too() -> None:
+    """Else its functions would be pickled anew for each problem there."""
+    task = Plan[Any, Any](lazy, bool, list, pow, abs).task
+    arrived = pickle.loads(pickle.dumps(task))
+    assert arrived.args[0].task is arrived
 
 
 def test_the_papers_spellings_are_the_same_objects() -> None:

@@ -16,7 +16,7 @@ from hdphrs.skeletons import push_divide_and_conquer, push_map_sliced, push_map_
 
 
 class Cluster(SequentialPort):
-    """Several nodes in one process: a placed task runs at once, and takes the node it was given for its own."""
+    """Several nodes in one process: a placed task runs at once, and takes its node for its own."""
 
     def __init__(self, count: int) -> None:
         self.here = NodeId(0)
