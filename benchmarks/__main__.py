@@ -1,0 +1,48 @@
+"""The command line of the benchmarks: runs them one after the other, and prints a table."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from benchmarks import spawn_get, speedup, startup
+from benchmarks.figures import Figure, table, write_json
+from benchmarks.launch import BenchmarkError
+
+BENCHMARKS = {"spawn_get": spawn_get.measure, "speedup": speedup.measure, "startup": startup.measure}
+
+
+def main() -> int:
+    """Exit status: 0 all budgets kept, 1 a budget missed, 2 a program failed."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)} (default: all)")
+    parser.add_argument("--repeat", type=int, default=5, help="samples of each figure (default %(default)s)")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write the figures with all samples to FILE"
+    )
+    parser.add_argument("--count", action="store_true", help="also count the bytecodes of spawn + get")
+    options = parser.parse_args()
+    if unknown := [name for name in options.names if name not in BENCHMARKS]:
+        parser.error(f"no benchmark {unknown[0]}; there are {', '.join(BENCHMARKS)}")
+    if options.repeat < 1:
+        parser.error("--repeat must be at least 1")
+
+    figures: list[Figure] = []
+    try:
+        for name in options.names or BENCHMARKS:
+            print(f"{name} ...", file=sys.stderr)
+            figures += BENCHMARKS[name](options.repeat)
+        if options.count:
+            figures += spawn_get.count()
+    except BenchmarkError as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        return 2
+    print(table(figures))
+    if options.json:
+        write_json(options.json, figures)
+    return 1 if any(figure.verdict == "MISSED" for figure in figures) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+"""Starting programs from outside, as a user would, and timing them by the wall clock."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[1]
+PROGRAMS = Path(__file__).with_name("programs")
+EXAMPLES = REPOSITORY / "examples"
+DEADLINE_S = 600.0
+"""After this a program counts as hanging."""
+
+HDPHRS_RUN = ("-m", "hdphrs", "run")
+
+
+class BenchmarkError(Exception):
+    """A program failed, hung, or gave a wrong answer: there is nothing to measure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One finished run of a program."""
+
+    started_at: float
+    """`time.time()` just before the process was made."""
+    seconds: float
+    """From there to its end."""
+    last_line: str
+    """The last that it wrote to stdout."""
+
+
+def launch(arguments: Sequence[str], folder: Path = REPOSITORY) -> Run:
+    """Run `python *arguments` in `folder` to its end.
+
+    Raises:
+        BenchmarkError: it failed, took longer than `DEADLINE_S`, or printed nothing.
+    """
+    command = [sys.executable, *arguments]
+    started_at, start = time.time(), time.perf_counter()
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, cwd=folder, timeout=DEADLINE_S, check=False
+        )
+    except subprocess.TimeoutExpired as hung:
+        raise BenchmarkError(f"no end after {DEADLINE_S:g} s: {' '.join(command)}") from hung
+    seconds = time.perf_counter() - start
+    lines = done.stdout.splitlines()
+    if done.returncode != 0 or not lines:
+        raise BenchmarkError(f"exit status {done.returncode} of: {' '.join(command)}\n{done.stderr}")
+    return Run(started_at, seconds, lines[-1])

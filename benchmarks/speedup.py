@@ -1,0 +1,39 @@
+"""The gain: the paper's four benchmarks on two cores, against the same code as a plain loop.
+
+Both are timed from outside, from the start of the process to its end, and in turn.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.figures import Budget, Figure
+from benchmarks.launch import EXAMPLES, HDPHRS_RUN, BenchmarkError, launch
+
+SIZES = {"sum_euler": "14000", "liouville": "500000000", "queens": "14", "mandelbrot": "1400"}
+"""Each some 5 s of sequential work, so that starting up does not decide."""
+
+CORES = "2"
+
+
+def measure(repeat: int) -> Iterator[Figure]:
+    """Seconds of the plain loop, and by what factor two cores are faster."""
+    for name, size in SIZES.items():
+        yield from _measure(name, size, repeat)
+
+
+def _measure(name: str, size: str, repeat: int) -> Iterator[Figure]:
+    example = str(EXAMPLES / f"{name}.py")
+    alone_s, ratios = [], []
+    with tempfile.TemporaryDirectory() as folder:  # where Mandelbrot leaves its picture
+        for _ in range(repeat):
+            alone = launch([example, size, "--skeleton", "seq"], Path(folder))
+            shared = launch([*HDPHRS_RUN, "--cores", CORES, example, size, "--skeleton", "par"], Path(folder))
+            if alone.last_line != shared.last_line:
+                raise BenchmarkError(f"{name} {size}: {shared.last_line} instead of {alone.last_line}")
+            alone_s.append(alone.seconds)
+            ratios.append(alone.seconds / shared.seconds)
+    yield Figure(f"{name} {size}, plain loop", "s", tuple(alone_s))
+    yield Figure(f"{name} {size}, {CORES} cores", "x", tuple(ratios), Budget(1.8, at_most=False))
