@@ -15,13 +15,16 @@ FRAME_BYTES_MAX = 1 << 30
 """A single frame, either on a local link or between nodes."""
 
 
+ATTEMPTS_MAX = 3
+"""Crashes of its scheduler that are charged to one task before its future fails."""
+
+
 @dataclass(frozen=True, slots=True)
 class CoreConfig:
     """What the protocol core of one node needs to know beforehand."""
 
     reliable: bool = True
-    attempts_max: int = 3
-    """Crashes of its scheduler that are charged to one task before its future fails."""
+    attempts_max: int = ATTEMPTS_MAX
     fish_max: int = 3
     """Fish of one thief in flight, each to another victim."""
     want_max: int = 16

@@ -43,16 +43,12 @@ def supervised_spawn(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwa
     return future
 
 
-def supervised_spawn_at(
-    node: NodeId, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
-) -> Future[T]:
+def supervised_spawn_at(node: NodeId, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
     """`spawn_at` for skeletons whose name ends in FT: supervised even in an --unreliable run."""
     return _place(node, Keywords(function, **kwargs) if kwargs else function, args, True)
 
 
-def _place(
-    node: NodeId, function: Callable[..., T], args: tuple[object, ...], supervised: bool | None
-) -> Future[T]:
+def _place(node: NodeId, function: Callable[..., T], args: tuple[object, ...], supervised: bool | None) -> Future[T]:
     if not isinstance(node, int):
         raise UsageError(f"spawn_at: the first argument is a node id as in all_nodes(), not {node!r}")
     return state.port.place(node, function, args, supervised)

@@ -15,8 +15,8 @@ interpreter switches threads only at calls, function starts and backward jumps, 
 lock: `get`, the scheduler's loop, and the helper thread that exports on behalf of a long task.  A taken future may stay
 in the deque for a while, as a tombstone.
 
-While `_function` is set, `_content` holds the arguments; afterwards it holds the value (`_status` DONE) or the exception
-(FAILED).  `_status` is not set at all while a task runs in place, so that the fast path stores it only once.
+While `_function` is set, `_content` holds the arguments; afterwards it holds the value (`_status` DONE) or the
+exception (FAILED).  `_status` is not set at all while a task runs in place, so that the fast path stores it only once.
 
 `_parent` and `_index` are the task's path: they name it across re-execution, and are digested only on export.
 """
@@ -130,6 +130,13 @@ demand: memoryview = memoryview(bytearray(2)).cast("H")
 
 class Keywords(partial[T]):
     """A call's function together with its keyword arguments; taken apart again when it travels."""
+
+
+def unfold(function: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """The function of a call, and its keyword arguments."""
+    if isinstance(function, Keywords):
+        return function.func, function.keywords
+    return function, {}
 
 
 def name_of(function: Callable[..., object]) -> str:

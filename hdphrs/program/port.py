@@ -10,10 +10,11 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from time import monotonic
 from typing import Any, Final, TypeVar
 
-from hdphrs.api.future import AWAY, DONE, FAILED, Future, Keywords, Status, name_of
+from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status, name_of, unfold
 from hdphrs.api.future import get as fast_get
 from hdphrs.errors import RootLostError, StartError
 from hdphrs.protocol.tasks import ROOT, NodeId, Task
@@ -75,7 +76,11 @@ class ProgramPort:
     # ---- the port --------------------------------------------------------------------------------------------
 
     def spawn(
-        self, function: Callable[..., T], args: tuple[Any, ...], kwargs: Mapping[str, Any], supervised: bool | None
+        self,
+        function: Callable[..., T],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        supervised: bool | None,
     ) -> Future[T]:
         with self._lock:
             future, slot, task = self._make(function, args, kwargs, supervised)
@@ -130,10 +135,8 @@ class ProgramPort:
         """Tell the root node that the program has ended."""
         with self._lock:
             self._closed = True
-            try:
+            with suppress(OSError):  # the node may have ended before us
                 self._link.send([local.BYE])
-            except OSError:
-                pass  # the node has ended before us
 
     def abandon(self) -> None:
         """Close the link without a word: in a fork of the program, to which it does not belong."""
@@ -141,14 +144,17 @@ class ProgramPort:
         self._link.close()
 
     def _make(
-        self, function: Callable[..., T], args: tuple[Any, ...], kwargs: Mapping[str, Any], supervised: bool | None
+        self,
+        function: Callable[..., T],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        supervised: bool | None,
     ) -> tuple[Future[T], int, Task]:
         if self._lost:
             raise RootLostError(self._describe_loss())
         name = name_of(function)
-        if type(function) is Keywords:
-            function, kwargs = function.func, function.keywords
-        code, payload = self._book.encode(name, function, args, kwargs)
+        called, keywords = unfold(function)
+        code, payload = self._book.encode(name, called, args, {**keywords, **kwargs})
         path = child_path(PROGRAM_PATH, next(self._spawned))
         task = Task(name, path, code, payload, self._reliable if supervised is None else supervised)
         future: Future[T] = Future()
@@ -168,10 +174,8 @@ class ProgramPort:
             self._send([local.EXPORT, batch])
 
     def _send(self, message: list[Any]) -> None:
-        try:
+        with suppress(OSError):  # the receiver sees the end of the link too, and fails every future
             self._link.send(message)
-        except OSError:
-            pass  # the receiver sees the end of the link too, and fails every future
 
     def _flush_when_wanted(self) -> None:
         while True:

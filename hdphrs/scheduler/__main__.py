@@ -1,7 +1,7 @@
-"""The command line `python -m hdphrs.scheduler NODE.ORIGIN LINE MODE WORK CONTROL PAGE`, started by a node process.
+"""The command line `python -m hdphrs.scheduler LINES LINE MODE WORK CONTROL PAGE`, started by a node process.
 
 The last three arguments are inherited descriptors: the link for work, the one for requests to the helper thread, and
-the shared page; LINE is this scheduler's line of the page of LINES.
+the shared page of LINES lines, of which LINE is this scheduler's.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main() -> None:
     """Run one scheduler until its node ends it."""
     die_with_parent()
     os.environ.pop("PYTHONSAFEPATH", None)
-    _, name, lines, line, mode, work, control, page = sys.argv
+    _, lines, line, mode, work, control, page = sys.argv
     from hdphrs.scheduler.hub import Hub
 
     links = [socket.socket(fileno=int(descriptor)) for descriptor in (work, control)]
@@ -48,7 +48,7 @@ def main() -> None:
         os.register_at_fork(after_in_child=link.close)
     os.set_inheritable(int(page), False)
     shared = Page(int(page), int(lines)).line(int(line))
-    sys.argv = [f"hdphrs-scheduler-{name}"]
+    sys.argv = ["hdphrs.scheduler"]
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     threading.stack_size(THREAD_STACK_BYTES)
     for stream in (sys.stdout, sys.stderr):

@@ -5,9 +5,9 @@ What lives here: the loop, the waiting, and the way of tasks and results between
 Theory of operation
 -------------------
 
-Every greenlet of this process runs `_loop`: take a task, run it, again.  A task that must wait switches from the middle
-of its stack to an idle greenlet (or a new one), which goes on with the loop: resumed tasks first, then the deque, newest
-spark first, then the node.  So waiting holds neither the core nor anybody else's stack.
+Every greenlet of this process runs `_loop`: take a task, run it, again.  A task that must wait switches from the
+middle of its stack to an idle greenlet (or a new one), which goes on with the loop: resumed tasks first, then the
+deque, newest spark first, then the node.  So waiting holds neither the core nor anybody else's stack.
 
 Results gather in `_results` and leave in one frame when the next task may take long, or there is none.
 
@@ -30,7 +30,7 @@ from typing import Any, NoReturn, TypeVar
 from greenlet import getcurrent, greenlet
 
 from hdphrs.api import future as fast
-from hdphrs.api.future import AWAY, DONE, FAILED, Future, Keywords, Status, name_of, take
+from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status, name_of, take, unfold
 from hdphrs.errors import CannotTravelError, UsageError
 from hdphrs.protocol.tasks import NodeId, Task
 from hdphrs.scheduler.assigned import Assigned, path_of, root_of
@@ -98,7 +98,11 @@ class Hub:
     # ---- the port of the tasks -------------------------------------------------------------------------------
 
     def spawn(
-        self, function: Callable[..., T], args: tuple[Any, ...], kwargs: Mapping[str, Any], supervised: bool | None
+        self,
+        function: Callable[..., T],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        supervised: bool | None,
     ) -> NoReturn:
         raise UsageError("spawn: this code runs in a scheduler process but belongs to no task")
 
@@ -184,9 +188,7 @@ class Hub:
         self, function: Callable[..., Any], args: tuple[Any, ...], path: bytes, supervised: bool | None
     ) -> Task:
         name = name_of(function)
-        kwargs: Mapping[str, Any] = {}
-        if type(function) is Keywords:
-            function, kwargs = function.func, function.keywords
+        function, kwargs = unfold(function)
         code, payload = self._book.encode(name, function, args, kwargs)
         return Task(name, path, code, payload, self._reliable if supervised is None else supervised)
 
@@ -285,9 +287,7 @@ class Hub:
     def _execute_assigned(self, future: Assigned) -> None:
         spark = future.spark
         task = spark.task
-        if self._results and (
-            len(self._results) >= RESULTS_MAX or self._costs.get(task.code, QUICK_S) >= QUICK_S
-        ):
+        if self._results and (len(self._results) >= RESULTS_MAX or self._costs.get(task.code, QUICK_S) >= QUICK_S):
             self._flush()
         self._enter(future)
         try:

@@ -30,7 +30,7 @@ import cloudpickle
 import msgpack
 
 from hdphrs.errors import CannotTravelError
-from hdphrs.wire.values import PICKLE_PROTOCOL, reason, dump_arguments, load
+from hdphrs.wire.values import PICKLE_PROTOCOL, dump_arguments, load, reason
 
 INLINE = b""
 """The digest of a task whose function travels in its payload."""

@@ -76,9 +76,7 @@ def unpack_message(packed: object) -> m.Message:
     if shape is None:
         raise _wrong("kind of message", kind)
     if len(packed) != len(shape.fields) + 1:
-        raise ProtocolError(
-            f"{shape.type.__name__} with {len(packed) - 1} fields instead of {len(shape.fields)}"
-        )
+        raise ProtocolError(f"{shape.type.__name__} with {len(packed) - 1} fields instead of {len(shape.fields)}")
     return shape.type(*[field[2](value) for field, value in zip(shape.fields, packed[1:], strict=True)])
 
 
@@ -271,9 +269,7 @@ class _Shape:
 
 def _shape(kind: int, message_type: type[m.Message]) -> _Shape:
     hints = get_type_hints(message_type)
-    return _Shape(
-        kind, message_type, tuple((f.name, *_BY_ANNOTATION[hints[f.name]]) for f in fields(message_type))
-    )
+    return _Shape(kind, message_type, tuple((f.name, *_BY_ANNOTATION[hints[f.name]]) for f in fields(message_type)))
 
 
 _BY_KIND: Final = {kind: _shape(kind, message_type) for kind, message_type in ROWS.items()}

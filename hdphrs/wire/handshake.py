@@ -5,7 +5,7 @@ What lives here: a pure state machine for either end.  Bytes in, bytes out; the 
     dialer                                     listener
       │── hello: magic, version, nonce ──────────▶│
       │◀───────── hello: magic, version, nonce ───│
-      │── proof: HMAC(secret, "D", both) ────────▶│   wrong: closes without a word
+      │── proof: HMAC(secret, "D", both) ────────▶│   wrong: answers zeros, and closes
       │◀─────── proof: HMAC(secret, "L", both) ───│
       frames of `framing.py` from here on
 
@@ -32,6 +32,8 @@ _VERSION_BYTES: Final = 2
 _GREETING_BYTES: Final = len(MAGIC) + _VERSION_BYTES
 HELLO_BYTES: Final = _GREETING_BYTES + NONCE_BYTES
 PROOF_BYTES: Final = 32
+_REFUSAL: Final = bytes(PROOF_BYTES)
+"""In place of the listener's proof.  It proves nothing, so that the dialer draws the right conclusion."""
 
 
 class Role(Enum):
@@ -89,12 +91,6 @@ class Handshake:
             answer += self._on_proof(self._hellos)
         return answer
 
-    def closed(self) -> ProtocolError:
-        """What it means that the peer closes the connection now."""
-        if self._hellos is not None and self._role is Role.DIALER:
-            return ProtocolError("it refused our proof of the run's secret: it belongs to another run")
-        return ProtocolError("not an hdphrs peer: it closed the connection during the handshake")
-
     def _on_hello(self) -> bytes:
         if not MAGIC.startswith(self._received[: len(MAGIC)]):
             self.fault = ProtocolError("not an hdphrs peer: it does not begin with our greeting")
@@ -121,8 +117,8 @@ class Handshake:
         proof, self._received = self._received[:PROOF_BYTES], self._received[PROOF_BYTES:]
         peer = Role.LISTENER if self._role is Role.DIALER else Role.DIALER
         if not hmac.compare_digest(proof, self._proof(peer, hellos)):
-            self.fault = ProtocolError("it does not know the secret of this run")
-            return b""
+            self.fault = ProtocolError("it belongs to another run: it does not know the secret of this one")
+            return _REFUSAL if self._role is Role.LISTENER else b""
         self.done = True
         return self._proof(Role.LISTENER, hellos) if self._role is Role.LISTENER else b""
 

@@ -24,6 +24,7 @@ class Page:
 
     def __init__(self, descriptor: int, lines: int) -> None:
         self.descriptor = descriptor
+        self.lines = lines
         self._map = mmap.mmap(descriptor, lines * LINE_BYTES)
         self._view = memoryview(self._map)
 

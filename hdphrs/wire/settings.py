@@ -18,7 +18,7 @@ from typing import IO, Any
 
 import msgpack
 
-from hdphrs.config import DETECT_AFTER_S, JOIN_DEADLINE_S, WIRE_VERSION, CoreConfig
+from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, JOIN_DEADLINE_S, WIRE_VERSION
 from hdphrs.errors import StartError
 
 LEASH_KILL = b"K"
@@ -49,7 +49,7 @@ class NodeSettings:
     secret: bytes
     """Known to all nodes of the run and to nobody else."""
     reliable: bool = True
-    attempts_max: int = CoreConfig.attempts_max
+    attempts_max: int = ATTEMPTS_MAX
     detect_after_s: float = DETECT_AFTER_S
     join_deadline_s: float = JOIN_DEADLINE_S
     seed: int = 0

@@ -63,7 +63,7 @@ def dump_arguments(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
 
 
 def dump_result(name: str, value: object) -> Outcome:
-    """The outcome of a task that has returned `value`; if that does not pickle, the outcome is an error that says so."""
+    """The outcome of a task that has returned `value`; an error that says so if that does not pickle."""
     try:
         return Outcome(Verdict.VALUE, dump(value))
     except Exception as error:
@@ -83,9 +83,7 @@ def dump_error(name: str, error: BaseException) -> Outcome:
         pickled = cloudpickle.dumps(error, PICKLE_PROTOCOL)
     except Exception:
         pickled = None
-    return Outcome(
-        Verdict.RAISED, msgpack.packb([pickled, name, _type_name(error), _one_line(str(error)), text])
-    )
+    return Outcome(Verdict.RAISED, msgpack.packb([pickled, name, _type_name(error), _one_line(str(error)), text]))
 
 
 def load_outcome(outcome: Outcome) -> tuple[bool, Any]:

@@ -1,0 +1,204 @@
+"""What a node process does with its life: the career of the root, and that of every other node.
+
+What lives here: the order of starting, joining, serving and ending, in structured concurrency.  A member that was
+declared dead while it was stopped or cut off drops everything and begins a new life under a new id.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import trio
+
+from hdphrs.config import TERM_DEADLINE_S, CoreConfig
+from hdphrs.errors import HdphrsError, StartError
+from hdphrs.node.crew import Crew, understand
+from hdphrs.node.driver import Driver
+from hdphrs.node.life import say, start_crew
+from hdphrs.node.link import NodeLink
+from hdphrs.node.process import SchedulerProcess
+from hdphrs.node.report import Report
+from hdphrs.protocol.effects import Halt
+from hdphrs.protocol.events import Terminate
+from hdphrs.protocol.node import Node
+from hdphrs.protocol.tasks import PROGRAM, ROOT, Member
+from hdphrs.transport.tcp import TcpTransport
+from hdphrs.wire import local
+from hdphrs.wire.page import Page
+from hdphrs.wire.settings import LEASH_KILL, NodeSettings
+
+ORPHAN_S = 1.5
+"""How long a member whose launcher is gone may take to end in an orderly way."""
+
+
+async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProcess]) -> int:
+    """The career of the root node; the exit status."""
+    with _crew(page, processes, settings) as crew, unwrapped():
+        core = Node.root(
+            Member(ROOT, settings.host, settings.slots, ("", 0), os.getpid()),
+            _config(settings),
+            _chooser(settings),
+        )
+        report = Report(core, settings)
+        program = NodeLink(socket.socket(fileno=settings.program_fd))
+        driver = Driver(core, crew, program=program, on_death=report.died)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(driver.tick)
+            nursery.start_soon(crew.run, driver.handle, core.counters)
+            nursery.start_soon(program.pump)
+            nursery.start_soon(_listen_to_program, program, driver)
+            nursery.start_soon(_watch_leash, driver)
+            nursery.start_soon(_obey_sigterm, driver)
+            if settings.listen_fd is not None:
+                transport = _transport(settings, driver, socket.socket(fileno=settings.listen_fd))
+                await nursery.start(transport.serve)
+            refusal = await _gather(settings, driver)
+            if refusal is not None:
+                program.post([local.FAILED, refusal])
+                program.flush()
+                driver.handle([Terminate()])
+                await _end(driver, crew)
+                raise StartError(refusal)
+            driver.tell_nodes()
+            program.post([local.READY, settings.reliable])
+            program.flush()
+            _tell_launcher(settings)
+            await driver.stopping.wait()
+            await _end(driver, crew)
+            nursery.cancel_scope.cancel()
+        report.write()
+        return 0
+
+
+async def member(settings: NodeSettings, page: Page, processes: list[SchedulerProcess]) -> int:
+    """The career of any other node; the exit status."""
+    while True:
+        with _crew(page, processes, settings) as crew, unwrapped():
+            halt = await _member_life(settings, crew)
+        if not halt.rejoin:
+            break
+        say(f"this node ({settings.host}) was {halt.reason}; it joins again as a new node")
+        page, processes = start_crew(settings)
+    if halt.reason is None:
+        return 0
+    say(f"this node ({settings.host}) ends: {halt.reason}")
+    return 1
+
+
+async def _member_life(settings: NodeSettings, crew: Crew) -> Halt:
+    core = Node.newcomer(_config(settings), _chooser(settings))
+    driver = Driver(core, crew)
+    async with trio.open_nursery() as nursery:
+        transport = _transport(settings, driver, None)
+        await nursery.start(transport.serve)
+        nursery.start_soon(_watch_leash, driver)
+        nursery.start_soon(_obey_sigterm, driver)
+        await transport.join(
+            settings.root_addresses, settings.host, settings.slots, os.getpid(), settings.join_deadline_s
+        )
+        nursery.start_soon(driver.tick)
+        nursery.start_soon(crew.run, driver.handle, core.counters)
+        await driver.halted.wait()
+        assert driver.halt is not None
+        if driver.halt.reason is None:
+            await crew.stop()
+            await transport.flush(ROOT, TERM_DEADLINE_S)
+        nursery.cancel_scope.cancel()
+    return driver.halt
+
+
+@contextmanager
+def _crew(page: Page, processes: list[SchedulerProcess], settings: NodeSettings) -> Iterator[Crew]:
+    crew = Crew(page, processes, settings=settings, say=say)
+    try:
+        yield crew
+    finally:
+        crew.kill()
+
+
+@contextmanager
+def unwrapped() -> Iterator[None]:
+    """Let an error that is meant for a person out of the groups that nurseries put around it."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        if isinstance(error, HdphrsError):
+            raise error from None
+        raise
+
+
+def _config(settings: NodeSettings) -> CoreConfig:
+    return CoreConfig(reliable=settings.reliable, attempts_max=settings.attempts_max)
+
+
+def _chooser(settings: NodeSettings) -> random.Random:
+    return random.Random(f"{settings.seed} {os.getpid()}")
+
+
+def _transport(settings: NodeSettings, driver: Driver, listener: socket.socket | None) -> TcpTransport:
+    raise NotImplementedError
+
+
+async def _gather(settings: NodeSettings, driver: Driver) -> str | None:
+    """Wait for the expected nodes; why the run cannot begin, or None (hole R12)."""
+    with trio.move_on_after(settings.join_deadline_s):
+        while len(driver.core.live_nodes()) <= settings.expected:
+            await driver.members_changed.wait()
+        return None
+    missing = settings.expected + 1 - len(driver.core.live_nodes())
+    return f"{missing} of {settings.expected + 1} nodes did not join within {settings.join_deadline_s:g} s"
+
+
+async def _end(driver: Driver, crew: Crew) -> None:
+    """Stop the schedulers and wait for the others, at most `TERM_DEADLINE_S` (hole R13)."""
+    with trio.move_on_after(TERM_DEADLINE_S):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(crew.stop)
+            await driver.halted.wait()
+
+
+async def _listen_to_program(program: NodeLink, driver: Driver) -> None:
+    while (messages := await program.receive()) is not None:
+        if messages[-1] == [local.BYE]:
+            break
+        driver.handle([understand(PROGRAM, message) for message in messages])
+    driver.handle([Terminate()])
+
+
+async def _watch_leash(driver: Driver) -> None:
+    """Standard input ends with the launcher."""
+    while True:
+        await trio.lowlevel.wait_readable(0)
+        data = os.read(0, 64)
+        if LEASH_KILL in data:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if not data:
+            break
+    if driver.core.me == ROOT:
+        driver.handle([Terminate()])
+    else:
+        await trio.sleep(ORPHAN_S)
+        driver.end(Halt("its launcher is gone"))
+
+
+async def _obey_sigterm(driver: Driver) -> None:
+    with trio.open_signal_receiver(signal.SIGTERM) as signals:
+        async for _ in signals:
+            if driver.core.me == ROOT:
+                driver.handle([Terminate()])
+            else:
+                driver.end(Halt("it was told to, by SIGTERM"))
+
+
+def _tell_launcher(settings: NodeSettings) -> None:
+    if settings.status_fd is not None:
+        os.write(settings.status_fd, b"ready\n")
+        os.close(settings.status_fd)

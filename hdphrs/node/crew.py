@@ -1,0 +1,287 @@
+"""The scheduler processes of a node: their start, their links, their deaths.
+
+What lives here: `Crew`, the schedulers as the driver sees them, on real processes.  Tests put another one in its place.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import trio
+
+from hdphrs.errors import StartError
+from hdphrs.node.link import NodeLink
+from hdphrs.node.process import SchedulerProcess, start_scheduler
+from hdphrs.protocol.events import (
+    Event,
+    Exported,
+    Finished,
+    GivenBack,
+    Hungry,
+    Learned,
+    Placed,
+    SchedulerDied,
+    SchedulerUp,
+)
+from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Spark, TaskRef
+from hdphrs.wire import local
+from hdphrs.wire.codec import pack_outcome, pack_spark, unpack_outcome, unpack_task
+from hdphrs.wire.page import Page
+from hdphrs.wire.settings import NodeSettings
+
+NUDGE_S = 1e-3
+"""How long a scheduler may leave the demand byte unanswered before its helper thread is asked."""
+
+STOP_S = 0.25
+"""How long schedulers may take to end by themselves."""
+
+STILLBIRTHS_MAX = 3
+"""Schedulers that may die one after the other before they are ready."""
+
+Handle = Callable[[Sequence[Event]], None]
+
+
+class _Scheduler:
+    """One scheduler as its node sees it: a process, a link, and what has been handed to it."""
+
+    def __init__(self, origin: Origin, process: SchedulerProcess) -> None:
+        self.origin = origin
+        self.process = process
+        self.link = NodeLink(process.work)
+        self.ready = False
+        self.handed: dict[int, tuple[TaskRef, int, str]] = {}
+        """serial -> (ref, replica, name) of what it has got and not answered."""
+        self._serials: dict[tuple[TaskRef, int], int] = {}
+
+    def hand(self, serial: int, spark: Spark) -> list[object]:
+        """It is about to get this task."""
+        self.handed[serial] = (spark.ref, spark.replica, spark.task.name)
+        self._serials[spark.ref, spark.replica] = serial
+        return [serial, pack_spark(spark)]
+
+    def take_back(self, ref: TaskRef, replica: int) -> None:
+        """It has answered, or given back, this task."""
+        del self.handed[self._serials.pop((ref, replica))]
+
+
+class Crew:
+    """The schedulers of a node, one a core; a dead one is replaced."""
+
+    def __init__(
+        self,
+        page: Page,
+        processes: Sequence[SchedulerProcess],
+        *,
+        settings: NodeSettings,
+        say: Callable[[str], None],
+    ) -> None:
+        """Take over processes that are starting.
+
+        Args:
+            say: prints a line for the user.
+        """
+        self._page = page
+        self._settings = settings
+        self._say = say
+        self._next_serial = 1
+        self._stillbirths = 0
+        self._nodes: list[NodeId] = []
+        self._nursery: trio.Nursery | None = None
+        self._handle: Handle | None = None
+        self._nudged = trio.Event()
+        self._counters: dict[str, int] = {}
+        self._stopping = False
+        self._schedulers: dict[Origin, _Scheduler] = {}
+        self._next_origin = 1
+        for process in processes:
+            self._add(process)
+
+    # ---- what the driver asks for ----------------------------------------------------------------------------
+
+    def teach(self, origin: Origin, digest: bytes, data: bytes) -> None:
+        """Effect `Teach`."""
+        self._schedulers[origin].link.post([local.CODE, digest, data])
+
+    def start(self, origin: Origin, sparks: Sequence[Spark]) -> None:
+        """Effect `Start`."""
+        scheduler = self._schedulers[origin]
+        first, self._next_serial = self._next_serial, self._next_serial + len(sparks)
+        scheduler.link.post([local.START, [scheduler.hand(first + i, spark) for i, spark in enumerate(sparks)]])
+
+    def deliver(self, origin: Origin, slot: int, outcome: Outcome) -> None:
+        """Effect `Deliver`; to a dead scheduler it is lost."""
+        scheduler = self._schedulers.get(origin)
+        if scheduler is not None:
+            scheduler.link.post([local.DELIVER, slot, pack_outcome(outcome)])
+
+    def demand(self, wanted: bool) -> None:
+        """Effect `Demand`: set the bytes; helper threads are asked after `NUDGE_S`."""
+        for scheduler in self._schedulers.values():
+            scheduler.process.line.demand = wanted
+        if wanted:
+            self._nudged.set()
+
+    def tell_nodes(self, nodes: list[NodeId]) -> None:
+        """Who is alive, self first."""
+        self._nodes = nodes
+        for scheduler in self._schedulers.values():
+            scheduler.link.post([local.NODES, nodes])
+
+    def flush(self) -> None:
+        """Send what has been posted."""
+        for scheduler in self._schedulers.values():
+            scheduler.link.flush()
+
+    # ---- life ------------------------------------------------------------------------------------------------
+
+    async def run(self, handle: Handle, counters: dict[str, int]) -> None:
+        """Serve all schedulers, and replace those that die, until cancelled.
+
+        Args:
+            handle: takes their events.
+            counters: where to count what only the schedulers know.
+        """
+        self._handle = handle
+        self._counters = counters
+        counters.update(sparks_made=0, tasks_run=0)
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            for scheduler in list(self._schedulers.values()):
+                nursery.start_soon(self._attend, scheduler)
+            nursery.start_soon(self._nudge)
+
+    async def stop(self) -> None:
+        """Ask all processes to end; those that run a task may still do so after `STOP_S`, see `kill`."""
+        self._stopping = True
+        for scheduler in self._schedulers.values():
+            scheduler.link.post([local.QUIT])
+            scheduler.link.flush()
+        with trio.move_on_after(STOP_S):
+            for scheduler in self._schedulers.values():
+                await _wait(scheduler.process.process)
+
+    def kill(self) -> None:
+        """End and reap all processes, whatever they do, and close every descriptor."""
+        for scheduler in self._schedulers.values():
+            scheduler.process.kill()
+        self._schedulers.clear()
+        self._page.close()
+
+    def _add(self, process: SchedulerProcess) -> _Scheduler:
+        origin = Origin(self._next_origin)
+        self._next_origin += 1
+        scheduler = self._schedulers[origin] = _Scheduler(origin, process)
+        return scheduler
+
+    async def _attend(self, scheduler: _Scheduler) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(scheduler.link.pump)
+            nursery.start_soon(self._listen, scheduler)
+            await _wait(scheduler.process.process)
+            nursery.cancel_scope.cancel()
+        while messages := scheduler.link.receive_now():  # what it said before it died still counts
+            self._hear(scheduler, messages)
+        if not self._stopping:
+            self._bury(scheduler)
+
+    async def _listen(self, scheduler: _Scheduler) -> None:
+        while (messages := await scheduler.link.receive()) is not None:
+            self._hear(scheduler, messages)
+
+    def _hear(self, scheduler: _Scheduler, messages: list[list[Any]]) -> None:
+        assert self._handle is not None
+        self._handle([self._understand(scheduler, message) for message in messages])
+
+    def _understand(self, scheduler: _Scheduler, message: list[Any]) -> Event:
+        origin = scheduler.origin
+        match message:
+            case [local.RESULTS, results]:
+                finished = []
+                for ref, replica, outcome in results:
+                    named = TaskRef(*ref)
+                    scheduler.take_back(named, replica)
+                    finished.append((named, replica, unpack_outcome(outcome)))
+                self._counters["tasks_run"] += len(results)
+                return Finished(origin, tuple(finished))
+            case [local.HUNGRY, room, made]:
+                self._counters["sparks_made"] += made
+                self._counters["tasks_run"] += made
+                return Hungry(origin, room)
+            case [local.EXPORT, items]:
+                self._counters["tasks_run"] -= len(items)  # made here, but run elsewhere or counted with its result
+                return understand(origin, message)
+            case [local.RETURN, sparks]:
+                returned = [(TaskRef(*ref), replica) for ref, replica in sparks]
+                for named, replica in returned:
+                    scheduler.take_back(named, replica)
+                return GivenBack(origin, tuple(returned))
+            case [local.READY]:
+                scheduler.ready = True
+                self._stillbirths = 0
+                scheduler.link.post([local.NODES, self._nodes])
+                return SchedulerUp(origin)
+            case _:
+                return understand(origin, message)
+
+    def _bury(self, scheduler: _Scheduler) -> None:
+        assert self._handle is not None
+        assert self._nursery is not None
+        process, host = scheduler.process, self._settings.host
+        crash = Crash(host, process.pid, process.how_it_ended())
+        ref, replica, name = scheduler.handed.get(process.line.running, (None, 0, ""))
+        if not scheduler.ready:
+            self._stillbirths += 1
+            if self._stillbirths >= STILLBIRTHS_MAX:
+                raise StartError(f"scheduler processes on {host} die before they are ready: the last one {crash.how}")
+        del self._schedulers[scheduler.origin]
+        process.kill()
+        doing = f"while it ran task {name}" if name else "while it ran no task"
+        self._say(f"scheduler process {crash.pid} on {host} {crash.how} {doing}; it is replaced")
+        heir = self._add(start_scheduler(self._page, process.number, self._settings))
+        self._nursery.start_soon(self._attend, heir)
+        self._handle([SchedulerDied(scheduler.origin, None if ref is None else (ref, replica), crash)])
+
+    async def _nudge(self) -> None:
+        while True:
+            await self._nudged.wait()
+            self._nudged = trio.Event()
+            await trio.sleep(NUDGE_S)
+            for scheduler in self._schedulers.values():
+                line = scheduler.process.line
+                if line.demand and line.running:
+                    with suppress(OSError):  # it has been asked often enough, or is dead
+                        scheduler.process.control.send(b"?")
+
+
+def understand(origin: Origin, message: list[Any]) -> Event:
+    """The messages that schedulers and the program have in common."""
+    match message:
+        case [local.EXPORT, items]:
+            return Exported(origin, tuple((slot, unpack_task(task)) for slot, task in items))
+        case [local.CODE, digest, data]:
+            return Learned(digest, data)
+        case [local.PLACE, slot, node, task]:
+            return Placed(origin, slot, unpack_task(task), NodeId(node))
+        case _:
+            raise AssertionError(f"not a message for a node: {message!r}")
+
+
+async def _wait(process: subprocess.Popen[bytes]) -> None:
+    """Wait until a child has ended, and reap it."""
+    if hasattr(os, "pidfd_open"):
+        try:
+            descriptor = os.pidfd_open(process.pid)
+        except ProcessLookupError:
+            descriptor = None
+        if descriptor is not None:
+            try:
+                await trio.lowlevel.wait_readable(descriptor)
+            finally:
+                os.close(descriptor)
+        process.wait()
+    else:
+        await trio.to_thread.run_sync(process.wait, abandon_on_cancel=True)

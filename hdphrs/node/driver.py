@@ -1,0 +1,149 @@
+"""The driver: carries events to the protocol core and its effects to the world.
+
+What lives here: the loop that `hdphrs.protocol` asks for, nothing else.  The crew (schedulers), the transport (peers)
+and the program are given; tests give it others, in virtual time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, assert_never
+
+import trio
+
+from hdphrs.node.link import NodeLink
+from hdphrs.protocol import effects as fx
+from hdphrs.protocol.events import Event, Tick
+from hdphrs.protocol.node import Node
+from hdphrs.protocol.tasks import PROGRAM, NodeId, Origin, Outcome, Spark
+from hdphrs.transport.interface import Fenced, Transport, TransportEvent
+from hdphrs.wire import local
+from hdphrs.wire.codec import pack_outcome
+
+
+class Schedulers(Protocol):
+    """What the driver needs of the schedulers."""
+
+    def teach(self, origin: Origin, digest: bytes, data: bytes) -> None: ...
+    def start(self, origin: Origin, sparks: Sequence[Spark]) -> None: ...
+    def deliver(self, origin: Origin, slot: int, outcome: Outcome) -> None: ...
+    def demand(self, wanted: bool) -> None: ...
+    def tell_nodes(self, nodes: list[NodeId]) -> None: ...
+    def flush(self) -> None: ...
+    async def stop(self) -> None: ...
+
+
+class Driver:
+    """One node's core, wired to its world."""
+
+    def __init__(
+        self,
+        core: Node,
+        schedulers: Schedulers,
+        *,
+        program: NodeLink | None = None,
+        on_death: Callable[[NodeId, int], None] = lambda node, recreated: None,
+    ) -> None:
+        """
+        Args:
+            program: the link to the program, at the root.
+            on_death: told of each node that is declared dead and of how many tasks were re-created here for it.
+        """
+        self.core = core
+        self.halted = trio.Event()
+        self.stopping = trio.Event()
+        self.halt: fx.Halt | None = None
+        self.members_changed = trio.Event()
+        self._schedulers = schedulers
+        self._transport: Transport | None = None
+        self._program = program
+        self._on_death = on_death
+        self._armed_s: float | None = None
+        self._rearm = trio.Event()
+
+    def attach_transport(self, transport: Transport) -> None:
+        """The transport delivers to `hear`, so it is made after the driver."""
+        self._transport = transport
+
+    def hear(self, event: TransportEvent) -> None:
+        """One event of the transport."""
+        if isinstance(event, Fenced):
+            self.end(fx.Halt("declared dead while it was cut off or stopped", rejoin=True))
+        else:
+            self.handle([event])
+
+    def handle(self, events: Sequence[Event]) -> None:
+        """Feed the core, carry out what it wants.  An exception in here is our bug and ends the node (fail-stop)."""
+        if self.halt is not None:
+            return
+        now_s = trio.current_time()
+        for event in events:
+            for effect in self.core.handle(event, now_s):
+                self._carry_out(effect)
+        self._schedulers.flush()
+        if self._program is not None:
+            self._program.flush()
+        deadline_s = self.core.next_deadline()
+        if deadline_s is not None and (self._armed_s is None or deadline_s < self._armed_s):
+            self._rearm.set()
+
+    def _carry_out(self, effect: fx.Effect) -> None:
+        match effect:
+            case fx.Deliver(origin, slot, outcome):
+                if origin != PROGRAM:
+                    self._schedulers.deliver(origin, slot, outcome)
+                elif self._program is not None:
+                    self._program.post([local.DELIVER, slot, pack_outcome(outcome)])
+            case fx.Start(scheduler, sparks):
+                self._schedulers.start(scheduler, sparks)
+            case fx.Teach(scheduler, digest, data):
+                self._schedulers.teach(scheduler, digest, data)
+            case fx.Demand(wanted):
+                self._schedulers.demand(wanted)
+            case fx.Send(to, message):
+                self._peers().send(to, message)
+            case fx.Admit(ticket, member):
+                self._peers().admit(ticket, member)
+                self.tell_nodes()
+            case fx.Connect(member):
+                self._peers().connect(member)
+                self.tell_nodes()
+            case fx.Fence(node, recreated):
+                self._peers().fence(node)
+                self._on_death(node, recreated)
+                self.tell_nodes()
+            case fx.StopSchedulers():
+                self.stopping.set()
+            case fx.Halt():
+                self.end(effect)
+            case _:
+                assert_never(effect)
+
+    def _peers(self) -> Transport:
+        assert self._transport is not None, "a node without a transport has no peers"
+        return self._transport
+
+    def end(self, halt: fx.Halt) -> None:
+        """This node's part is over; the first reason counts."""
+        if self.halt is None:
+            self.halt = halt
+            self.halted.set()
+
+    def tell_nodes(self) -> None:
+        """Tell schedulers and program who is alive."""
+        nodes = self.core.live_nodes()
+        self._schedulers.tell_nodes(nodes)
+        if self._program is not None:
+            self._program.post([local.NODES, nodes])
+        self.members_changed.set()
+        self.members_changed = trio.Event()
+
+    async def tick(self) -> None:
+        """Wake the core at its deadlines, until cancelled."""
+        while True:
+            self._armed_s = self.core.next_deadline()
+            self._rearm = trio.Event()
+            with trio.move_on_at(float("inf") if self._armed_s is None else self._armed_s):
+                await self._rearm.wait()
+                continue
+            self.handle([Tick()])

@@ -1,0 +1,37 @@
+"""The life of a node process, up to the point where trio takes over.
+
+What lives here: the start of the schedulers, so early that they get ready while this process still imports.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from hdphrs.node.process import SchedulerProcess, start_scheduler
+from hdphrs.wire.page import Page
+
+if TYPE_CHECKING:
+    from hdphrs.wire.settings import NodeSettings
+
+
+def live(settings: NodeSettings) -> int:
+    """Run this node until the run ends; the exit status."""
+    page, processes = start_crew(settings)
+
+    import trio
+
+    from hdphrs.node.career import member, root
+
+    return trio.run(root if settings.root else member, settings, page, processes)
+
+
+def start_crew(settings: NodeSettings) -> tuple[Page, list[SchedulerProcess]]:
+    """Start one scheduler a core."""
+    page = Page.create(settings.slots)
+    return page, [start_scheduler(page, number, settings) for number in range(settings.slots)]
+
+
+def say(sentence: str) -> None:
+    """Print one line for the user."""
+    print(f"hdphrs: {sentence}", file=sys.stderr, flush=True)

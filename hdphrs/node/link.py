@@ -1,0 +1,95 @@
+"""The node's end of a local link: frames to and from one scheduler, or the program.
+
+What lives here: non-blocking sending with a backlog, and receiving.  Messages posted between two flushes leave in one
+frame.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import trio
+
+from hdphrs.config import FRAME_BYTES_MAX
+from hdphrs.wire.framing import FrameDecoder, encode_frame
+from hdphrs.wire.local import RECEIVE_BYTES
+
+
+class NodeLink:
+    """One end of a socket pair, driven by trio."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self._socket = sock
+        self._decoder = FrameDecoder(FRAME_BYTES_MAX)
+        self._posted: list[list[Any]] = []
+        self._backlog = bytearray()
+        self._backlogged = trio.Event()
+        self._broken = False
+
+    def post(self, message: list[Any]) -> None:
+        """Queue a message for the next flush."""
+        self._posted.append(message)
+
+    def flush(self) -> None:
+        """Send what has been posted; what the socket does not take now, `pump` sends.  Never blocks."""
+        if not self._posted:
+            return
+        posted, self._posted = self._posted, []
+        if self._broken:
+            return
+        frame = encode_frame(posted)
+        sent = 0
+        if not self._backlog:
+            try:
+                sent = self._socket.send(frame)
+            except BlockingIOError:
+                pass
+            except OSError:
+                self._broken = True
+                return
+        if sent < len(frame):
+            self._backlog += memoryview(frame)[sent:]
+            self._backlogged.set()
+
+    async def pump(self) -> None:
+        """Send the backlog whenever there is one; runs as long as the link."""
+        while not self._broken:
+            await self._backlogged.wait()
+            while self._backlog and not self._broken:
+                await trio.lowlevel.wait_writable(self._socket)
+                try:
+                    with memoryview(self._backlog) as view:
+                        sent = self._socket.send(view[:RECEIVE_BYTES])
+                    del self._backlog[:sent]
+                except BlockingIOError:
+                    continue
+                except OSError:
+                    self._broken = True
+            self._backlogged = trio.Event()
+
+    async def receive(self) -> list[list[Any]] | None:
+        """The next messages; None when the other end is gone."""
+        while True:
+            await trio.lowlevel.wait_readable(self._socket)
+            messages = self.receive_now()
+            if messages != []:
+                return messages
+
+    def receive_now(self) -> list[list[Any]] | None:
+        """The messages that have arrived by now; None when the other end is gone."""
+        try:
+            data = self._socket.recv(RECEIVE_BYTES)
+        except BlockingIOError:
+            return []
+        except OSError:
+            return None
+        if not data:
+            return None
+        return [message for frame in self._decoder.feed(data) for message in frame]
+
+    def close(self) -> None:
+        """Close the socket.  Nobody may be waiting on it."""
+        self._broken = True
+        self._socket.close()

@@ -1,0 +1,70 @@
+"""One scheduler process: its start and its end.
+
+What lives here: nothing that needs trio, so that schedulers can be started before the node has imported it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+from hdphrs.wire.page import Page
+from hdphrs.wire.settings import NodeSettings
+
+
+class SchedulerProcess:
+    """A started process and the node's ends of its two links."""
+
+    def __init__(self, page: Page, number: int, mode: str) -> None:
+        """Start it.
+
+        Args:
+            number: its line of the page.
+            mode: "reliable" or "unreliable", the mode of the run.
+        """
+        self.number = number
+        self.line = page.line(number)
+        self.line.clear()
+        self.work, theirs = socket.socketpair()
+        self.control, theirs_control = socket.socketpair()
+        self.control.setblocking(False)
+        with theirs, theirs_control:
+            descriptors = [theirs.fileno(), theirs_control.fileno(), page.descriptor]
+            arguments = [page.lines, number, mode, *descriptors]
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "hdphrs.scheduler", *map(str, arguments)],
+                stdin=subprocess.DEVNULL,
+                pass_fds=descriptors,
+                env=os.environ | {"PYTHONSAFEPATH": "1"},
+            )
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self.process.pid
+
+    def how_it_ended(self) -> str:
+        """For people; it must have been waited for."""
+        status = self.process.returncode
+        if status >= 0:
+            return f"exited with status {status}"
+        try:
+            return f"was killed by {signal.Signals(-status).name}"
+        except ValueError:
+            return f"was killed by signal {-status}"
+
+    def kill(self) -> None:
+        """End it, whatever it does, reap it, and close our ends."""
+        if self.process.returncode is None:
+            self.process.kill()
+        self.process.wait()
+        self.work.close()
+        self.control.close()
+
+
+def start_scheduler(page: Page, number: int, settings: NodeSettings) -> SchedulerProcess:
+    """Start the scheduler of one core."""
+    return SchedulerProcess(page, number, "reliable" if settings.reliable else "unreliable")
