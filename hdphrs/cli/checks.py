@@ -1,0 +1,55 @@
+"""Is the input usable?  Asked before anything starts, answered with one clear line."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from hdphrs.errors import UsageError
+
+
+def check_program(path: str) -> None:
+    """Check that there is a file to run.
+
+    Raises:
+        UsageError: it is missing, no regular file, or unreadable.
+    """
+    try:
+        mode = os.stat(path).st_mode
+        if stat.S_ISDIR(mode):
+            raise UsageError(f"cannot run {path}: it is a directory")
+        if not stat.S_ISREG(mode):
+            raise UsageError(f"cannot run {path}: it is not a regular file")
+        with open(path, "rb"):
+            pass
+    except OSError as error:
+        raise UsageError(f"cannot run {path}: {error.strerror}") from error
+
+
+def check_report(path: str) -> str:
+    """Check that the report can be written when the run ends, before the run starts; returns its absolute path.
+
+    Raises:
+        UsageError: it is a directory, or its directory is missing or not writable.
+    """
+    path = os.path.abspath(path)
+    folder = os.path.dirname(path)
+    if os.path.isdir(path):
+        raise UsageError(f"cannot write the report {path}: it is a directory")
+    if not os.path.isdir(folder):
+        raise UsageError(f"cannot write the report {path}: there is no directory {folder}")
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise UsageError(f"cannot write the report {path}: permission denied")
+    return path
+
+
+def check_exclusive(given: dict[str, bool], *groups: tuple[str, ...]) -> None:
+    """Check that of each group at most one option was given.
+
+    Raises:
+        UsageError: two of them were; names both.
+    """
+    for group in groups:
+        asked = [option for option in group if given[option]]
+        if len(asked) > 1:
+            raise UsageError(f"{asked[0]} and {asked[1]} exclude each other")

@@ -1,0 +1,45 @@
+"""The entry point: one command with its subcommands, and the one place where errors become lines and exit statuses."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import NoReturn
+
+import click
+
+from hdphrs import HdphrsError, __version__
+from hdphrs.cli.output import say
+from hdphrs.cli.run import run
+from hdphrs.errors import UsageError
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+
+@click.group(no_args_is_help=False)
+@click.version_option(__version__, prog_name="hdphrs", message="%(prog)s %(version)s")
+def hdphrs() -> None:
+    """Reliable work-stealing fork/join: every core of every machine, whichever of them dies."""
+
+
+hdphrs.add_command(run)
+
+
+def main() -> NoReturn:
+    """Run the command line of this process, and end with its exit status."""
+    try:
+        status = hdphrs.main(prog_name="hdphrs", standalone_mode=False)
+    except click.Abort:
+        status = -signal.SIGINT
+    except click.ClickException as error:
+        say(error.format_message())
+        status = EXIT_USAGE
+    except HdphrsError as error:
+        say(str(error))
+        status = EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED
+    if isinstance(status, int) and status < 0:
+        from hdphrs.cluster.signals import end_as_if_killed_by
+
+        end_as_if_killed_by(-status)
+    sys.exit(status)

@@ -1,0 +1,184 @@
+"""`hdphrs run`: its options, and what follows from them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import dataclass
+
+import click
+
+from hdphrs.chaos.monkey import Monkey
+from hdphrs.chaos.schedule import Kill, kills_at, monkey_kills
+from hdphrs.cli.checks import check_exclusive, check_program, check_report
+from hdphrs.cli.output import say
+from hdphrs.cli.values import silence, times
+from hdphrs.cluster.hosts import LOCALHOST, SLOTS_MAX, Host, read_hosts
+from hdphrs.cluster.plan import NodePlan, plan_nodes, usable_cores
+from hdphrs.config import DETECT_AFTER_S, CoreConfig
+from hdphrs.errors import UsageError
+
+LOCAL_NODES_MAX = 256
+SEED_MAX = 2**53
+"""Seeds survive JSON."""
+
+_SEED_BYTES = 4
+_ATTEMPTS_MAX = CoreConfig().attempts_max
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The options as given, each of its own right type; what they mean together is found out later."""
+
+    cores: int | None
+    nodes: str | None
+    local_nodes: int | None
+    unreliable: bool
+    sequential: bool
+    detect_after: float | None
+    kill_at: tuple[float, ...] | None
+    chaos_monkey: bool
+    seed: int | None
+    report: str | None
+    ssh: str
+    attempts: int
+    verbose: bool
+    program: str
+    args: tuple[str, ...]
+
+
+@click.command(
+    context_settings={"allow_interspersed_args": False},
+    short_help="Run a program on the cores of several nodes.",
+)
+@click.option(
+    "--cores",
+    type=click.IntRange(1, SLOTS_MAX),
+    metavar="N",
+    help="Schedulers for each node; by default the usable cores of this host, shared by its nodes.",
+)
+@click.option("--nodes", metavar="FILE", help="Hosts, one a line: host [slots=N] [python=PATH].")
+@click.option(
+    "--local-nodes",
+    type=click.IntRange(1, LOCAL_NODES_MAX),
+    metavar="N",
+    help="Nodes on this host; 1 by default.",
+)
+@click.option("--unreliable", is_flag=True, help="No supervision: a node that dies takes its tasks along.")
+@click.option("--sequential", is_flag=True, help="Everything in the program, in spawn order: for debugging.")
+@click.option(
+    "--detect-after",
+    type=silence,
+    metavar="S",
+    help=f"Silence of a node that counts as its death; {DETECT_AFTER_S:g} s by default.",
+)
+@click.option("--kill-at", type=times, metavar="3,5.5", help="Test: kill -9 a node at each of these seconds.")
+@click.option("--chaos-monkey", is_flag=True, help="Test: kill -9 nodes at drawn times within 30 s.")
+@click.option("--seed", type=click.IntRange(0, SEED_MAX), metavar="N", help="Draws who dies when, and who robs whom.")
+@click.option("--report", metavar="FILE", help="Write what each node did, as JSON.")
+@click.option("--ssh", metavar="COMMAND", default="ssh", help="How to reach another host; ssh by default.")
+@click.option(
+    "--attempts",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    default=_ATTEMPTS_MAX,
+    help=f"Crashes after which a task fails for good; {_ATTEMPTS_MAX} by default.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Say what is started.")
+@click.argument("program", metavar="prog.py")
+@click.argument("args", metavar="ARGS...", nargs=-1, type=click.UNPROCESSED)
+def run(**options: object) -> int:
+    """Run prog.py, whose arguments, standard streams and exit status are its own, on the cores of several nodes.
+
+    Options before prog.py are ours; all that follows it is the program's.
+    """
+    return run_program(Asked(**options))  # type: ignore[arg-type]
+
+
+def run_program(asked: Asked) -> int:
+    """Check what is asked for, then do it; returns the program's exit status, -N if signal N ended it.
+
+    Raises:
+        UsageError: the options contradict each other, or an input is unusable.
+        StartError: a node could not be started.
+    """
+    _check_contradictions(asked)
+    check_program(asked.program)
+    if asked.sequential:
+        from hdphrs.cluster.program import run_sequentially
+
+        run_sequentially(asked.program, asked.args)
+    plan = _plan(asked)
+    seed = int.from_bytes(os.urandom(_SEED_BYTES)) if asked.seed is None else asked.seed
+    kills = _kills(asked, seed, len(plan))
+    report = None if asked.report is None else check_report(asked.report)
+    ssh = _ssh_words(asked.ssh)
+
+    from hdphrs.cluster.launch import launch
+    from hdphrs.cluster.options import RunOptions
+
+    options = RunOptions(
+        program=asked.program,
+        args=asked.args,
+        nodes=tuple(plan),
+        ssh=ssh,
+        reliable=not asked.unreliable,
+        attempts_max=asked.attempts,
+        detect_after_s=DETECT_AFTER_S if asked.detect_after is None else asked.detect_after,
+        seed=seed,
+        report=report,
+        verbose=asked.verbose,
+        say=say,
+    )
+    return launch(options, Monkey(kills, seed, say) if kills else None)
+
+
+def _check_contradictions(asked: Asked) -> None:
+    given = {
+        "--cores": asked.cores is not None,
+        "--nodes": asked.nodes is not None,
+        "--local-nodes": asked.local_nodes is not None,
+        "--unreliable": asked.unreliable,
+        "--sequential": asked.sequential,
+        "--kill-at": asked.kill_at is not None,
+        "--chaos-monkey": asked.chaos_monkey,
+        "--report": asked.report is not None,
+    }
+    check_exclusive(
+        given,
+        ("--nodes", "--local-nodes"),
+        ("--kill-at", "--chaos-monkey"),
+        *(("--sequential", other) for other in given if other != "--sequential"),
+    )
+
+
+def _plan(asked: Asked) -> list[NodePlan]:
+    local = [Host(LOCALHOST)] * (asked.local_nodes or 1)
+    hosts = local if asked.nodes is None else read_hosts(asked.nodes)
+    return plan_nodes(hosts, asked.cores, usable_cores())
+
+
+def _kills(asked: Asked, seed: int, nodes: int) -> list[Kill]:
+    """Who is to die; refuses what cannot be done, so that a test which asks for deaths has them."""
+    if not asked.chaos_monkey and asked.kill_at is None:
+        return []
+    if asked.chaos_monkey and nodes < 2:
+        raise UsageError("--chaos-monkey needs a second node: the root node is never killed")
+    if asked.kill_at is None:
+        return monkey_kills(seed, nodes)
+    if len(asked.kill_at) > nodes - 1:
+        raise UsageError(
+            f"--kill-at names {len(asked.kill_at)} times, but there are {nodes - 1} nodes beside the root node, "
+            "which is never killed"
+        )
+    return kills_at(seed, asked.kill_at, nodes)
+
+
+def _ssh_words(command: str) -> tuple[str, ...]:
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        raise UsageError(f"--ssh {command!r}: {error}") from error
+    if not words:
+        raise UsageError("--ssh expects a command")
+    return words

@@ -1,0 +1,72 @@
+"""Where the root node may be reached from the other hosts.
+
+What lives here: the root's listening socket, and the addresses of this host as others may see them.  Nobody knows
+beforehand which of them another host can reach, so a node is told them all and tries them in order.  IPv4 only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Sequence
+
+LOOPBACK = "127.0.0.1"
+ANYWHERE = "0.0.0.0"
+"""Only ever with mutual TLS."""
+
+RESOLVE_S_MAX = 2.0
+"""How long name servers may take; a name that ssh alone knows (an alias) must not hold up the start."""
+
+_ELSEWHERE = "192.0.2.1"
+"""TEST-NET-1 (RFC 5737): nobody has it, so the route to it is the default route."""
+
+_DISCARD_PORT = 9
+_LOOPBACKS = "127."
+
+
+def listen(*, beyond_loopback: bool) -> socket.socket:
+    """A listening socket on a free port, for the root to inherit."""
+    return socket.create_server((ANYWHERE if beyond_loopback else LOOPBACK, 0), backlog=128)
+
+
+def outward_addresses(hosts: Sequence[str]) -> dict[str, list[str]]:
+    """For each of these hosts, how this one may be called from there, the likeliest address first.
+
+    Takes `RESOLVE_S_MAX` seconds at most; the last candidate is this host's name, for the other host to look up.
+
+    Args:
+        hosts: as in the hosts file; `user@` in front is allowed.
+    """
+    common: list[str] = []
+    routes: dict[str, list[str]] = {host: [] for host in hosts}
+
+    def look_up_names() -> None:
+        for name in (socket.gethostname(), socket.getfqdn()):
+            with contextlib.suppress(OSError):
+                common.extend(str(info[4][0]) for info in socket.getaddrinfo(name, 0, socket.AF_INET))
+
+    def look_up_route(host: str) -> None:
+        routes[host].extend(_routes_from(host.rpartition("@")[2]))
+
+    # Threads, because nothing else bounds the time of a look-up; they end with the process.
+    threads = [threading.Thread(target=look_up_names, daemon=True)]
+    threads += [threading.Thread(target=look_up_route, args=(host,), daemon=True) for host in hosts]
+    for thread in threads:
+        thread.start()
+    deadline_s = time.monotonic() + RESOLVE_S_MAX
+    for thread in threads:
+        thread.join(max(0.0, deadline_s - time.monotonic()))
+    elsewhere = [a for a in (*_routes_from(_ELSEWHERE), *common) if not a.startswith(_LOOPBACKS)]
+    return {host: list(dict.fromkeys([*routes[host], *elsewhere, socket.gethostname()])) for host in hosts}
+
+
+def _routes_from(target: str) -> list[str]:
+    """The local address that packets to `target` would carry; nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((target, _DISCARD_PORT))
+        except OSError:  # no such name, or no route
+            return []
+        return [str(probe.getsockname()[0])]

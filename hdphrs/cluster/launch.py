@@ -1,0 +1,242 @@
+"""`hdphrs run`: starts everything at once, watches it, and leaves nothing behind.
+
+    launcher ── leash ──▶ root node ◀── program link ──▶ program ◀── leash ── launcher
+        ├───── leash ──▶ node, node, ...        (this host)
+        └── ssh, leash ─▶ node, node, ...        (other hosts)
+
+The launcher is one thread around one selector: signals and dead children wake it through a pipe.  It makes the
+sockets between root and program, and the one that the root listens on, before anybody is started; so every address is
+known beforehand and all processes start side by side.  It uses neither trio nor TLS: what it imports delays the start
+of everything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from hdphrs.cluster.addresses import listen
+from hdphrs.cluster.briefing import RootDescriptors, brief_nodes
+from hdphrs.cluster.nodes import LocalNode, Node, RemoteNode, describe_status
+from hdphrs.cluster.options import RunOptions
+from hdphrs.cluster.program import forget_outer_run, start_program
+from hdphrs.cluster.signals import wakened_by_signals
+from hdphrs.config import JOIN_DEADLINE_S
+from hdphrs.errors import StartError
+
+START_DEADLINE_S = JOIN_DEADLINE_S + 5.0
+"""Our own patience, longer than that of the nodes, which know better what keeps them."""
+END_S_MAX = 1.5
+"""How long nodes may take to end by themselves after the program has ended."""
+FAREWELL_S_MAX = 0.5
+"""How long a program may take to end by itself after the root node died, and again after SIGTERM."""
+
+_READY = b"ready\n"
+
+
+class Saboteur(Protocol):
+    """Somebody who wants nodes dead (test mode)."""
+
+    @property
+    def next_s(self) -> float | None:
+        """When to call `strike` next, in seconds after all nodes have joined; None: never again."""
+
+    def ready(self) -> None:
+        """All nodes have joined."""
+
+    def strike(self, elapsed_s: float, nodes: Sequence[Node]) -> None:
+        """Do what is due at this time."""
+
+
+def launch(options: RunOptions, saboteur: Saboteur | None = None) -> int:
+    """Run the program on its nodes, from start to nothing left; must be called in the main thread.
+
+    Returns:
+        The program's exit status; -N if signal N ended it.
+
+    Raises:
+        StartError: a node could not be started, or not all joined in time; everything has been ended.
+    """
+    return _Launcher(options, saboteur).run()
+
+
+class _Launcher:
+    def __init__(self, options: RunOptions, saboteur: Saboteur | None) -> None:
+        self._options = options
+        self._saboteur = saboteur
+        self._selector = selectors.DefaultSelector()
+        self._nodes: list[Node] = []
+        self._program: subprocess.Popen[bytes] | None = None
+        self._leash: int | None = None
+        self._status_fd: int | None = None
+        self._ready_at_s: float | None = None
+        self._end_at_s: float | None = None
+
+    def run(self) -> int:
+        forget_outer_run()
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        with wakened_by_signals(self._on_signal, numbers) as wakeup, self._selector:
+            self._selector.register(wakeup, selectors.EVENT_READ, lambda: os.read(wakeup, 4096))
+            try:
+                program = self._start()
+                if self._await_ready(program):
+                    return self._watch(program)
+                return program.returncode
+            finally:
+                self._clean_up()
+
+    # ---- starting
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        ours, theirs = socket.socketpair()
+        self._status_fd, writing = os.pipe()
+        several = len(self._options.nodes) > 1
+        remote = any(plan.remote for plan in self._options.nodes)
+        root = RootDescriptors(
+            program=theirs,
+            status=writing,
+            listener=listen(beyond_loopback=remote) if several else None,
+        )
+        self._selector.register(self._status_fd, selectors.EVENT_READ, self._read_status)
+        with ours, contextlib.closing(root):
+            settings = brief_nodes(self._options, root)
+            plans = self._options.nodes
+            self._nodes.append(LocalNode(plans[0], settings[0], root.numbers))
+            leash, self._leash = os.pipe()
+            try:
+                self._program = start_program(self._options.program, self._options.args, ours.fileno(), leash)
+            finally:
+                os.close(leash)
+            for plan, told in zip(plans[1:], settings[1:], strict=True):
+                self._nodes.append(
+                    RemoteNode(plan, told, self._options.ssh, self._selector) if plan.remote else LocalNode(plan, told)
+                )
+        if self._options.verbose:
+            for node, plan in zip(self._nodes, plans, strict=True):
+                self._options.say(f"started {node.label}, {plan.slots or 'all'} schedulers")
+        return self._program
+
+    def _await_ready(self, program: subprocess.Popen[bytes]) -> bool:
+        """Wait until all nodes have joined; False if the program has ended before."""
+        deadline_s = time.monotonic() + START_DEADLINE_S
+        while self._ready_at_s is None:
+            self._pump(deadline_s - time.monotonic())
+            if self._ready_at_s is not None:
+                break
+            root, *others = self._nodes
+            if root.returncode:
+                raise StartError(root.why_not_started())
+            if program.returncode is not None:
+                return False
+            for node in (root, *others):
+                if node.returncode is not None:
+                    raise StartError(node.why_not_started())
+            if time.monotonic() >= deadline_s:
+                where = ", ".join(dict.fromkeys(plan.host for plan in self._options.nodes))
+                raise StartError(f"not all nodes joined within {START_DEADLINE_S:g} s (hosts: {where})")
+        for node in self._nodes:
+            node.ready()
+        if self._saboteur is not None:
+            self._saboteur.ready()
+        return True
+
+    def _read_status(self) -> None:
+        assert self._status_fd is not None
+        if os.read(self._status_fd, len(_READY)) == _READY:
+            self._ready_at_s = time.monotonic()
+        self._selector.unregister(self._status_fd)  # that is all there is, or the root is gone
+
+    # ---- watching
+
+    def _watch(self, program: subprocess.Popen[bytes]) -> int:
+        """Wait for the program's end; its exit status, or that of a run whose root died."""
+        root, *others = self._nodes
+        mourned: set[int] = set()
+        while program.returncode is None:
+            self._pump(self._until_next_kill())
+            if root.returncode:
+                return self._root_lost(program)
+            self._strike()
+            for number, node in enumerate(others):
+                if node.returncode and number not in mourned and not node.doomed:
+                    mourned.add(number)
+                    self._options.say(f"{node.label} died ({describe_status(node.returncode)})")
+        return program.returncode
+
+    def _until_next_kill(self) -> float | None:
+        if self._saboteur is None or self._saboteur.next_s is None or self._ready_at_s is None:
+            return None
+        return max(0.0, self._ready_at_s + self._saboteur.next_s - time.monotonic())
+
+    def _strike(self) -> None:
+        if self._until_next_kill() == 0.0 and self._saboteur is not None and self._ready_at_s is not None:
+            self._saboteur.strike(time.monotonic() - self._ready_at_s, self._nodes)
+
+    def _root_lost(self, program: subprocess.Popen[bytes]) -> int:
+        """The root is dead and with it all that the program waits for; the exit status, never 0."""
+        root = self._nodes[0]
+        self._end_at_s = time.monotonic() + END_S_MAX
+        self._options.say(f"the {root.label} died ({describe_status(root.returncode or 0)}); the program cannot go on")
+        for end in (None, program.terminate, program.kill):
+            if end is not None:
+                end()
+            if self._pump_until(lambda: program.returncode is not None, FAREWELL_S_MAX):
+                break
+        return max(program.returncode or 1, 1)
+
+    # ---- ending
+
+    def _clean_up(self) -> None:
+        """End everything that is still there; after a failure to start at once, else after a moment."""
+        if self._program is None or self._program.poll() is None:  # not started, or not to be
+            self._end_at_s = time.monotonic()
+            if self._program is not None:
+                self._program.kill()
+                self._program.wait()
+        for fd in (self._leash, self._status_fd):
+            if fd is not None:
+                os.close(fd)
+        if self._end_at_s is None:
+            self._end_at_s = time.monotonic() + END_S_MAX
+        self._pump_until(self._all_ended, self._end_at_s - time.monotonic())
+        for node in self._nodes:
+            node.release()
+        for node in self._nodes:
+            node.destroy()
+
+    def _all_ended(self) -> bool:
+        return all(node.returncode is not None for node in self._nodes)
+
+    # ---- the loop
+
+    def _pump(self, timeout_s: float | None) -> None:
+        """Wait for something to happen, serve it, and look who has ended."""
+        for key, _ in self._selector.select(None if timeout_s is None else max(0.0, timeout_s)):
+            key.data()
+        for node in self._nodes:
+            node.poll()
+        if self._program is not None:
+            self._program.poll()
+
+    def _pump_until(self, done: Callable[[], bool], within_s: float) -> bool:
+        deadline_s = time.monotonic() + within_s
+        while not done():
+            left_s = deadline_s - time.monotonic()
+            if left_s <= 0:
+                return False
+            self._pump(left_s)
+        return True
+
+    def _on_signal(self, number: int) -> None:
+        """Ctrl-C reaches the program without us; what is meant for us alone is handed on to it."""
+        if self._program is None:
+            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+        if number != signal.SIGINT:
+            self._program.send_signal(number)  # does nothing if it has been waited for

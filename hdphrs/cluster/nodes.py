@@ -1,0 +1,277 @@
+"""The node processes as the launcher holds them: on this host, and at the far end of an ssh.
+
+What lives here: starting, watching and ending one node.  Each node holds the other end of its leash, its standard
+input; a node whose leash ends, ends itself, so nothing here has to succeed for nothing to be left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Protocol
+
+from hdphrs.cluster.lines import LineReader, Tail
+from hdphrs.cluster.plan import NodePlan
+from hdphrs.errors import StartError
+from hdphrs.wire.settings import LEASH_KILL, NodeSettings, encode_settings, start_node
+
+CONNECT_S_MAX = 15
+"""How long OpenSSH tries to reach a host."""
+REMOTE_PYTHON = "python3"
+
+_SSH_FAILED = 255
+_CANNOT_START = (126, 127)
+_SAID_LINES_MAX = 3
+
+
+class Node(Protocol):
+    """A started node."""
+
+    @property
+    def label(self) -> str:
+        """Such as "node on localhost (pid 123)"."""
+
+    @property
+    def returncode(self) -> int | None:
+        """As of `poll`; None while it lives."""
+
+    @property
+    def doomed(self) -> bool:
+        """Whether `kill` was called: its death is no news."""
+
+    def poll(self) -> int | None:
+        """Look whether it has ended."""
+
+    def why_not_started(self) -> str:
+        """For a node that has ended too early: what happened, in one line."""
+
+    def kill(self) -> bool:
+        """Kill the node process alone with SIGKILL (test mode); False if it is dead already."""
+
+    def ready(self) -> None:
+        """All nodes have joined: from now on its output is the program's."""
+
+    def release(self) -> None:
+        """Let go of its leash: it ends itself."""
+
+    def destroy(self) -> None:
+        """End whatever of it is still there on this host, and close everything; idempotent."""
+
+
+def describe_status(returncode: int) -> str:
+    """An exit status of `subprocess` in words."""
+    if returncode >= 0:
+        return f"exit status {returncode}"
+    try:
+        return f"killed by {signal.Signals(-returncode).name}"
+    except ValueError:
+        return f"killed by signal {-returncode}"
+
+
+class LocalNode:
+    """A node on this host.  Its output goes where ours goes."""
+
+    def __init__(self, plan: NodePlan, settings: NodeSettings, pass_fds: Sequence[int] = ()) -> None:
+        """Start it.
+
+        Raises:
+            StartError: there is no such interpreter.
+        """
+        python = plan.python or sys.executable
+        try:
+            self._process = start_node(settings, command=[python, "-m", "hdphrs.node"], pass_fds=pass_fds)
+        except OSError as error:
+            raise StartError(f"{plan.host}: cannot start {python}: {error.strerror}") from error
+        self.doomed = False
+        kind = "root node" if settings.root else "node"
+        self.label = f"{kind} on {plan.host} (pid {self._process.pid})"
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.returncode
+
+    def poll(self) -> int | None:
+        return self._process.poll()
+
+    def why_not_started(self) -> str:
+        return f"the {self.label} ended during start-up ({describe_status(self._process.returncode)})"
+
+    def kill(self) -> bool:
+        if self._process.poll() is not None:
+            return False
+        self.doomed = True
+        self._process.kill()
+        return True
+
+    def ready(self) -> None:
+        """Nothing was held back."""
+
+    def release(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+    def destroy(self) -> None:
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self.release()
+
+
+class RemoteNode:
+    """A node on another host, or an account of this one, behind an ssh.
+
+    All three streams of the ssh are pipes to us: OpenSSH makes its descriptors non-blocking, which must not happen to
+    those that the program shares.
+    """
+
+    def __init__(
+        self,
+        plan: NodePlan,
+        settings: NodeSettings,
+        ssh: Sequence[str],
+        selector: selectors.BaseSelector,
+    ) -> None:
+        """Start the ssh; its streams are served by callbacks, the `data` of their keys in `selector`.
+
+        Raises:
+            StartError: there is no such command.
+        """
+        self._host = plan.host
+        self._python = plan.python or REMOTE_PYTHON
+        self._ssh = ssh[0]
+        self._selector = selector
+        self._ready = False
+        self._tail = Tail()
+        self.doomed = False
+        self.label = f"node on {plan.host}"
+        try:
+            # In a session of its own it has no terminal: Ctrl-C does not reach it, and it cannot ask for anything.
+            self._process = subprocess.Popen(
+                ssh_command(ssh, plan.host, self._python),
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise StartError(f"cannot start {self._ssh} to reach {plan.host}: {error.strerror}") from error
+        assert self._process.stdin
+        assert self._process.stdout
+        assert self._process.stderr
+        self._leash = self._process.stdin
+        os.set_blocking(self._leash.fileno(), False)
+        self._unsent = memoryview(encode_settings(settings))
+        selector.register(self._leash, selectors.EVENT_WRITE, self._write)
+        self._outputs = {
+            self._process.stdout: LineReader(self._process.stdout.fileno(), self._pass_output),
+            self._process.stderr: LineReader(self._process.stderr.fileno(), self._pass_error),
+        }
+        for stream in self._outputs:
+            selector.register(stream, selectors.EVENT_READ, self._read)
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.returncode
+
+    def poll(self) -> int | None:
+        return self._process.poll()
+
+    def why_not_started(self) -> str:
+        self._read()
+        status = describe_status(self._process.returncode)
+        said = self._tail.lines
+        if self._process.returncode == _SSH_FAILED:
+            return f"cannot reach {self._host} with {self._ssh}: " + ("; ".join(said[-_SAID_LINES_MAX:]) or status)
+        if self._process.returncode in _CANNOT_START:
+            return (
+                f"{self._host}: cannot start {self._python}: {said[-1] if said else status} "
+                f"(name another one with python=PATH in the hosts file)"
+            )
+        ours = [line.removeprefix("hdphrs: ") for line in said if line.startswith("hdphrs: ")]
+        reason = (ours or said or ["it said nothing"])[-1]
+        if "No module named" in reason:
+            reason += f" (is hdphrs installed there for {self._python}?)"
+        return f"{self._host}: the node ended during start-up ({status}): {reason}"
+
+    def kill(self) -> bool:
+        if self._process.poll() is not None or self._leash.closed:
+            return False
+        self.doomed = True
+        self._unsent = memoryview(bytes(self._unsent) + LEASH_KILL)
+        self._write()
+        return True
+
+    def ready(self) -> None:
+        self._ready = True
+
+    def release(self) -> None:
+        if not self._leash.closed:
+            self._unregister(self._leash)
+            self._leash.close()
+
+    def destroy(self) -> None:
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self.release()
+        self._read()
+        for stream in self._outputs:
+            self._unregister(stream)
+            stream.close()
+        self._outputs.clear()
+
+    def _write(self) -> None:
+        try:
+            while self._unsent:
+                self._unsent = self._unsent[os.write(self._leash.fileno(), self._unsent) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self._unsent = memoryview(b"")  # it is dead; its exit status tells why
+        self._unregister(self._leash)
+
+    def _read(self) -> None:
+        for stream, reader in self._outputs.items():
+            if not reader.read():
+                self._unregister(stream)
+
+    def _unregister(self, stream: object) -> None:
+        with contextlib.suppress(KeyError, ValueError):  # not registered any more, or closed
+            self._selector.unregister(stream)  # type: ignore[arg-type]
+
+    def _pass_output(self, line: bytes) -> None:
+        if self._ready:
+            _write_all(1, line)
+        else:
+            self._tail.add(line)
+
+    def _pass_error(self, line: bytes) -> None:
+        if self._ready:
+            _write_all(2, f"[{self._host}] ".encode() + line)
+        else:
+            self._tail.add(line)
+
+
+def ssh_command(ssh: Sequence[str], host: str, python: str) -> list[str]:
+    """The command that runs a node on `host`: one ssh that never asks for anything."""
+    options = []
+    if os.path.basename(ssh[0]) == "ssh":
+        options = ["-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S_MAX}"]
+    # `env` is the same in every login shell, and the home directory there must not be on the module path.
+    return [*ssh, *options, host, f"exec env PYTHONSAFEPATH=1 {shlex.quote(python)} -m hdphrs.node"]
+
+
+def _write_all(fd: int, line: bytes) -> None:
+    rest = memoryview(line)
+    with contextlib.suppress(BrokenPipeError):  # nobody reads it; the program finds out by itself
+        while rest:
+            rest = rest[os.write(fd, rest) :]

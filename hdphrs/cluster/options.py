@@ -1,0 +1,29 @@
+"""What a run is asked to be, checked already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hdphrs.cluster.plan import NodePlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """All that the launcher needs to know; made by the command line."""
+
+    program: str
+    args: tuple[str, ...]
+    nodes: tuple[NodePlan, ...]
+    """The root first."""
+    ssh: tuple[str, ...]
+    """The words of the command that reaches another host."""
+    reliable: bool
+    attempts_max: int
+    detect_after_s: float
+    seed: int
+    report: str | None
+    """The absolute path of the report, if one is wanted."""
+    verbose: bool
+    say: Callable[[str], None]
+    """Prints one line for a person, on the standard error."""

@@ -1,0 +1,52 @@
+"""The user's program as a process.
+
+It shares our terminal, process group and standard streams, so it is to its user what `python prog.py` would be.  A
+pipe whose other end only we hold is its leash: when we are gone, however that came about, it ends too.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from hdphrs.wire.settings import PROGRAM_FD_VARIABLE
+
+LEASH_FD_VARIABLE = "HDPHRS_LEASH_FD"
+"""Tells the program which descriptor is readable when its launcher is gone."""
+SEQUENTIAL_VARIABLE = "HDPHRS_SEQUENTIAL"
+"""Set to 1: the program runs everything itself."""
+
+_OURS = (PROGRAM_FD_VARIABLE, LEASH_FD_VARIABLE, SEQUENTIAL_VARIABLE)
+
+
+def forget_outer_run() -> None:
+    """Take the variables of a run that this process itself is part of out of the environment."""
+    for name in _OURS:
+        os.environ.pop(name, None)
+
+
+def program_command(program: str, args: tuple[str, ...]) -> list[str]:
+    """The command line of the process that runs the program as `__main__`."""
+    return [sys.executable, "-m", "hdphrs.program", program, *args]
+
+
+def start_program(program: str, args: tuple[str, ...], link: int, leash: int) -> subprocess.Popen[bytes]:
+    """Start the program; it waits until the root says on `link` that all nodes are there.
+
+    Args:
+        link: the descriptor of its socket to the root node.
+        leash: the reading end of its leash.
+    """
+    return subprocess.Popen(
+        program_command(program, args),
+        pass_fds=(link, leash),
+        env=os.environ | {PROGRAM_FD_VARIABLE: str(link), LEASH_FD_VARIABLE: str(leash)},
+    )
+
+
+def run_sequentially(program: str, args: tuple[str, ...]) -> None:
+    """Become the program, without any node."""
+    forget_outer_run()
+    command = program_command(program, args)
+    os.execve(command[0], command, os.environ | {SEQUENTIAL_VARIABLE: "1"})
