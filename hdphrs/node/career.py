@@ -143,8 +143,20 @@ def _chooser(settings: NodeSettings) -> random.Random:
     return random.Random(f"{settings.seed} {os.getpid()}")
 
 
-def _transport(settings: NodeSettings, driver: Driver, listener: socket.socket | None) -> TcpTransport:
-    raise NotImplementedError
+def _transport(settings: NodeSettings, driver: Driver, listener: socket.socket | None) -> Transport:
+    from hdphrs.transport.tcp import TcpTransport  # a node without peers starts faster without
+    from hdphrs.transport.tls import mutual_tls
+
+    transport = TcpTransport(
+        listener or socket.create_server((settings.bind, 0)),
+        settings.secret,
+        driver.hear,
+        node=driver.core.me,
+        detect_after_s=settings.detect_after_s,
+        tls=None if settings.credentials is None else mutual_tls(settings.credentials),
+    )
+    driver.attach_transport(transport)
+    return transport
 
 
 async def _gather(settings: NodeSettings, driver: Driver) -> str | None:

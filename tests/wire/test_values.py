@@ -1,0 +1,88 @@
+"""Results and exceptions as bytes."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hdphrs.errors import CannotTravelError, RemoteTraceback, TaskCrashedError, TaskError, TaskLostError
+from hdphrs.protocol.tasks import Crash, Outcome, Verdict
+from hdphrs.wire.values import dump_error, dump_result, load_outcome
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner) | st.tuples(inner, inner),
+    max_leaves=8,
+)
+
+
+@given(value=plain)
+def test_a_value_comes_back_equal(value: Any) -> None:
+    assert load_outcome(dump_result("f", value)) == (True, value)
+
+
+def test_a_result_that_does_not_pickle_becomes_an_error_that_names_task_and_type() -> None:
+    succeeded, error = load_outcome(dump_result("f", threading.Lock()))
+    assert not succeeded
+    assert isinstance(error, CannotTravelError)
+    assert str(error).startswith("the result of task f (a _thread.lock) does not pickle: ")
+
+
+def raised(error: BaseException) -> BaseException:
+    try:
+        raise error
+    except BaseException as caught:
+        return caught
+
+
+def test_an_exception_comes_back_with_the_remote_traceback_as_its_cause() -> None:
+    succeeded, error = load_outcome(dump_error("f", raised(KeyError("x"))))
+    assert not succeeded
+    assert type(error) is KeyError
+    assert error.args == ("x",)
+    assert isinstance(error.__cause__, RemoteTraceback)
+    assert "in raised" in str(error.__cause__)
+    assert "KeyError: 'x'" in str(error.__cause__)
+
+
+class NeedsTwo(Exception):
+    """Pickles, but does not unpickle: a common mistake."""
+
+    def __init__(self, left: int, right: int) -> None:
+        super().__init__(f"{left} and {right}")
+
+
+class HoldsLock(Exception):
+    """Does not pickle at all."""
+
+    def __init__(self) -> None:
+        super().__init__("held")
+        self.lock = threading.Lock()
+
+
+@pytest.mark.parametrize(("error", "name"), [(NeedsTwo(1, 2), "NeedsTwo: 1 and 2"), (HoldsLock(), "HoldsLock: held")])
+def test_an_exception_that_does_not_pickle_is_described(error: Exception, name: str) -> None:
+    _, received = load_outcome(dump_error("f", raised(error)))
+    assert isinstance(received, TaskError)
+    assert name in str(received)
+    assert "in raised" in str(received.__cause__)
+
+
+def test_verdicts_of_the_runtime_become_errors_that_tell_the_attempts() -> None:
+    crashes = (Crash("alpha", 7, "was killed by SIGSEGV"), Crash("beta", 9, "exited with status 3"))
+    _, error = load_outcome(Outcome(Verdict.CRASHED, b"f", crashes))
+    assert isinstance(error, TaskCrashedError)
+    for word in ("task f", "2 times", "alpha", "SIGSEGV", "beta", "status 3"):
+        assert word in str(error)
+    _, lost = load_outcome(Outcome(Verdict.LOST, b"task f was on node 3"))
+    assert isinstance(lost, TaskLostError)
+
+
+def test_garbage_in_a_value_is_an_error_not_a_crash() -> None:
+    succeeded, error = load_outcome(Outcome(Verdict.VALUE, b"garbage"))
+    assert not succeeded
+    assert isinstance(error, CannotTravelError)
