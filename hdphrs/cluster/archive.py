@@ -59,8 +59,8 @@ def pack_directory(directory: str) -> Archive:
                 bytes_left -= len(content)
                 files_left -= 1
                 if bytes_left < 0 or files_left < 0:
-                    bound = f"{ARCHIVE_BYTES_MAX >> 20} MiB" if bytes_left < 0 else f"{ARCHIVE_FILES_MAX}"
-                    warnings.append(_beyond(directory, f"{bound} of Python files"))
+                    bound = f"{ARCHIVE_BYTES_MAX >> 20} MiB of" if bytes_left < 0 else str(ARCHIVE_FILES_MAX)
+                    warnings.append(_beyond(directory, f"{bound} Python files"))
                     pending.clear()
                     break
                 info = zipfile.ZipInfo(os.path.relpath(path, directory), _EARLIEST)

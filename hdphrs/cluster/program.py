@@ -18,6 +18,8 @@ SEQUENTIAL_VARIABLE = "HDPHRS_SEQUENTIAL"
 """Set to 1: the program runs everything itself."""
 
 _OURS = (PROGRAM_FD_VARIABLE, LEASH_FD_VARIABLE, SEQUENTIAL_VARIABLE)
+_SAFE_PATH = {"PYTHONSAFEPATH": "1"}
+"""Keeps `python -m` from importing out of the current directory; the program's own directory comes instead."""
 
 
 def forget_outer_run() -> None:
@@ -41,7 +43,7 @@ def start_program(program: str, args: tuple[str, ...], link: int, leash: int) ->
     return subprocess.Popen(
         program_command(program, args),
         pass_fds=(link, leash),
-        env=os.environ | {PROGRAM_FD_VARIABLE: str(link), LEASH_FD_VARIABLE: str(leash)},
+        env=os.environ | _SAFE_PATH | {PROGRAM_FD_VARIABLE: str(link), LEASH_FD_VARIABLE: str(leash)},
     )
 
 
@@ -49,4 +51,4 @@ def run_sequentially(program: str, args: tuple[str, ...]) -> None:
     """Become the program, without any node."""
     forget_outer_run()
     command = program_command(program, args)
-    os.execve(command[0], command, os.environ | {SEQUENTIAL_VARIABLE: "1"})
+    os.execve(command[0], command, os.environ | _SAFE_PATH | {SEQUENTIAL_VARIABLE: "1"})
