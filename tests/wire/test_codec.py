@@ -82,20 +82,13 @@ def test_every_value_survives_the_wire(values: st.SearchStrategy[Any], pack: Any
 
 
 anything = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-5, 20)
-    | st.floats()
-    | st.text(max_size=5)
-    | st.binary(max_size=5),
+    st.none() | st.booleans() | st.integers(-5, 20) | st.floats() | st.text(max_size=5) | st.binary(max_size=5),
     lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
     max_leaves=30,
 )
 
 
-@given(
-    anything | st.builds(lambda kind, rest: [kind, *rest], st.integers(1, 17), st.lists(anything, max_size=5))
-)
+@given(anything | st.builds(lambda kind, rest: [kind, *rest], st.integers(1, 17), st.lists(anything, max_size=5)))
 def test_random_objects_raise_nothing_but_protocol_errors(obj: object) -> None:
     with contextlib.suppress(ProtocolError):
         codec.unpack_message(obj)

@@ -1,0 +1,90 @@
+"""What a node asks of the network, and what it hears from it.
+
+What lives here: the interface that `tcp.py` implements with sockets and `memory.py` in virtual time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import trio
+
+from hdphrs.protocol.events import Arrived, Received, Suspected
+from hdphrs.protocol.messages import Message
+from hdphrs.protocol.tasks import Member, NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class Fenced:
+    """`by` refuses this node as dead: drop everything and join again as a new node.  Said once."""
+
+    by: NodeId
+
+
+TransportEvent = Received | Suspected | Arrived | Fenced
+
+Deliver = Callable[[TransportEvent], None]
+"""Takes one event into the driver's inbox, at once and without blocking, in the order of the calls.  What it
+raises ends the transport (fail-stop)."""
+
+
+class Transport(Protocol):
+    """Messages between this node and its peers.
+
+    While two nodes live and are not fenced, every message arrives once and in the order of the sends,
+    whatever happens to the connections between them (hole R23).  A peer that is silent for too long, or whose
+    port refuses, is reported as `Suspected`, once for each silence; the transport itself declares nobody dead
+    and keeps trying until `fence`.
+
+    All methods but `join`, `flush`, `serve` and `aclose` are synchronous and never block.
+    """
+
+    async def serve(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Run until `aclose`; to be started with `await nursery.start(transport.serve)` before anything
+        else."""
+
+    def send(self, to: NodeId, message: Message) -> None:
+        """Queue a message.  Lost if `to` is fenced; kept if `to` is not known yet, until `connect` or
+        `fence`.
+
+        What is queued, and not yet acknowledged, stays in memory without bound.
+
+        Raises:
+            CannotTravelError: the message is larger than `FRAME_BYTES_MAX`; nothing has been queued.
+        """
+
+    def admit(self, ticket: int, member: Member) -> None:
+        """At the root: the newcomer behind `ticket` of `Arrived` is `member` from now on."""
+
+    def connect(self, member: Member) -> None:
+        """Keep a connection with `member` until `fence`; the side with the higher id dials.  Idempotent."""
+
+    def fence(self, node: NodeId) -> None:
+        """`node` is dead: close its connection, drop what is queued, tell it so if it ever dials again.
+        Idempotent."""
+
+    async def join(
+        self, root_addresses: Sequence[tuple[str, int]], host: str, slots: int, pid: int, deadline_s: float
+    ) -> None:
+        """At a newcomer: reach the root and be admitted; its `Welcome` follows as `Received`.
+
+        Args:
+            root_addresses: where the root may listen, tried in turn.
+            host, slots, pid: this node as the others shall know it.
+            deadline_s: seconds from now.
+
+        Raises:
+            StartError: nobody admitted us within the deadline, or every address refuses us for good.
+        """
+
+    async def flush(self, to: NodeId, deadline_s: float) -> bool:
+        """Wait until `to` has received everything that was sent to it, at most `deadline_s` seconds.
+
+        Returns:
+            Whether it has.
+        """
+
+    async def aclose(self) -> None:
+        """End `serve` and leave no socket behind.  Idempotent; what is queued is lost, see `flush`."""

@@ -1,0 +1,101 @@
+"""One established connection: moves the frames of a session until it breaks.
+
+What lives here: the reading and the writing task.  A link ends in `Lost` (an accident: the session goes on
+over the next one) or in a `ProtocolError` (the peer speaks nonsense: there will be no next one).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import trio
+
+from hdphrs.errors import ProtocolError
+from hdphrs.protocol.messages import Message
+from hdphrs.transport.session import Session
+from hdphrs.transport.streams import FrameStream, Lost
+from hdphrs.wire.codec import unpack_message
+
+
+class Link:
+    """A connection over which a session runs; at most one at a time for each session.
+
+    Args:
+        on_message: takes each new message, at once.
+        on_bytes: called, with nothing, whenever anything at all has arrived and been taken in.
+    """
+
+    def __init__(
+        self,
+        stream: FrameStream,
+        session: Session,
+        on_message: Callable[[Message], None],
+        on_bytes: Callable[[], None],
+    ) -> None:
+        self._stream = stream
+        self._session = session
+        self._on_message = on_message
+        self._on_bytes = on_bytes
+        self._scope = trio.CancelScope()
+        self._closed = False
+        self._something_to_write = trio.Event()
+        self._something_to_write.set()
+        self._ending: Lost | ProtocolError | None = None
+        self.wrote_at = trio.current_time()
+        """When something was last handed to the kernel: heartbeats are for silent connections."""
+
+    def wake(self) -> None:
+        """The session has something to write."""
+        self._something_to_write.set()
+
+    def close(self) -> None:
+        """End `run`.  From now on the link leaves its session alone, so that another may take it over."""
+        self._closed = True
+        self._scope.cancel()
+
+    async def run(self) -> Lost | ProtocolError:
+        """Move frames until the connection ends; returns how it ended."""
+        try:
+            with self._scope:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._write)
+                    nursery.start_soon(self._read)
+        finally:
+            self._closed = True
+            self._stream.close()
+        return self._ending or Lost("closed by this node")
+
+    async def _read(self) -> None:
+        try:
+            while True:
+                frames, count = await self._stream.read()
+                if self._closed:
+                    return
+                self._session.on_bytes(count)
+                for frame in frames:
+                    packed = self._session.on_frame(frame)
+                    if packed is not None:
+                        self._on_message(unpack_message(packed))
+                        if self._closed:
+                            return  # the message made the driver fence this very peer
+                self._on_bytes()
+                if self._session.must_write:
+                    self.wake()
+        except (Lost, ProtocolError) as ending:
+            self._ending = ending
+            self.close()
+
+    async def _write(self) -> None:
+        try:
+            while True:
+                await self._something_to_write.wait()
+                if self._closed:
+                    return
+                batch = self._session.batch()
+                if batch:
+                    await self._stream.write(batch)
+                    self.wrote_at = trio.current_time()
+                else:
+                    self._something_to_write = trio.Event()
+        except Lost:
+            pass  # the reader will see it too, after it has taken in what arrived before the break

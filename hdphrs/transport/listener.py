@@ -1,0 +1,137 @@
+"""The port of a node: who may come in, and who they are.
+
+What lives here: accepting connections, a bounded number of strangers at a time and each for a bounded time,
+and the listener's half of the greeting.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import trio
+
+from hdphrs.errors import ProtocolError, UsageError
+from hdphrs.transport.greeting import Greeting, unpack_greeting
+from hdphrs.transport.streams import HANDSHAKE_S_MAX, FrameStream, Lost, says_something
+from hdphrs.transport.tls import TlsContexts
+from hdphrs.wire.handshake import Role
+
+log = logging.getLogger("hdphrs.transport")
+
+STRANGERS_MAX: Final = 64
+"""Connections that have not proved themselves, at a time; others wait in the backlog."""
+
+_BACKLOG: Final = 1024
+_EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+_EXHAUSTED_PAUSE_S: Final = 0.1
+
+
+def listening_socket(host: str, port: int = 0) -> socket.socket:
+    """A socket that listens on one address of this host.
+
+    Args:
+        port: 0 for any that is free.
+
+    Raises:
+        UsageError: it cannot listen there.
+    """
+    try:
+        family, kind, proto, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        sock = socket.socket(family, kind, proto)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind(address)
+            sock.listen(_BACKLOG)
+        except OSError:
+            sock.close()
+            raise
+    except OSError as error:
+        raise UsageError(f"cannot listen on {host}, port {port}: {error.strerror or error}") from error
+    return sock
+
+
+def is_loopback(sock: socket.socket) -> bool:
+    """Whether nobody but this host can reach it."""
+    return ipaddress.ip_address(sock.getsockname()[0].partition("%")[0]).is_loopback
+
+
+class Listener:
+    """Accepts connections and hands over those that have proved themselves.
+
+    Args:
+        welcome: takes an authenticated connection, its address and its greeting, and closes it when done.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        secret: bytes,
+        tls: TlsContexts | None,
+        welcome: Callable[[FrameStream, str, Greeting], Awaitable[None]],
+    ) -> None:
+        self._sock = sock
+        self._secret = secret
+        self._tls = tls
+        self._welcome = welcome
+        self._strangers = trio.Semaphore(STRANGERS_MAX)
+
+    async def run(self) -> None:
+        """Accept until cancelled."""
+        listener = trio.SocketListener(trio.socket.from_stdlib_socket(self._sock))
+        async with trio.open_nursery() as nursery:
+            while True:
+                await self._strangers.acquire()
+                try:
+                    raw = await listener.accept()
+                except OSError as error:
+                    self._strangers.release()
+                    if error.errno not in _EXHAUSTED:
+                        raise
+                    log.warning("cannot accept connections for now: %s", error.strerror)
+                    await trio.sleep(_EXHAUSTED_PAUSE_S)
+                else:
+                    nursery.start_soon(self._on_connection, raw)
+
+    async def _on_connection(self, raw: trio.SocketStream) -> None:
+        try:
+            greeted = await self._meet(raw)
+        finally:
+            self._strangers.release()
+        if greeted is not None:
+            await self._welcome(*greeted)
+
+    async def _meet(self, raw: trio.SocketStream) -> tuple[FrameStream, str, Greeting] | None:
+        address = _peer_of(raw)
+        stream = FrameStream(raw, self._tls.server if self._tls else None, Role.LISTENER)
+        greeting = None
+        try:
+            with trio.fail_after(HANDSHAKE_S_MAX):
+                if address is not None and await says_something(raw):
+                    await stream.authenticate(self._secret)
+                    greeting = unpack_greeting(await stream.read_greeting())
+        except (Lost, ProtocolError) as error:
+            log.warning("%s port %d: %s; connection closed", *(address or ("?", 0)), error)
+        except trio.TooSlowError:
+            log.warning("%s port %d: not an hdphrs peer: silent; connection closed", *(address or ("?", 0)))
+        finally:
+            if greeting is None:
+                stream.close()
+        if greeting is None or address is None:
+            return None
+        return stream, address[0], greeting
+
+
+def _peer_of(raw: trio.SocketStream) -> tuple[str, int] | None:
+    """None: it has gone already."""
+    try:
+        host, port, *_ = raw.socket.getpeername()
+    except OSError:
+        return None
+    return host, port

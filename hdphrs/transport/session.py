@@ -1,0 +1,158 @@
+"""Reliability between two live nodes across broken connections (hole R23 of the original: a break lost
+messages).
+
+What lives here: pure state, one `Session` at either end of a pair, as old as the acquaintance of the two and
+older than any connection.  It numbers what is sent, keeps it until the peer has it, and drops what arrives
+twice.
+
+Frames of a connection, after the greeting:
+
+    [DATA, seq, message]    the seq-th message of this direction, counted from 1
+    [ACK, seq]              everything up to seq has been received; also the heartbeat
+    [ASK]                   please acknowledge now
+
+When a connection begins, each end says how far it has received (`greeting.py`) and calls `resume` with the
+other's word: what the peer has is forgotten, the rest is sent again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Final
+
+from hdphrs.errors import ProtocolError
+from hdphrs.wire.codec import unpack_natural
+from hdphrs.wire.framing import encode_frame
+
+DATA: Final = 0
+ACK: Final = 1
+ASK: Final = 2
+
+ACK_AFTER_BYTES: Final = 1 << 20
+"""An end that has received so much without acknowledging anything does so even if it has nothing else to
+send.  This and the heartbeats bound what the sender keeps."""
+
+BATCH_BYTES: Final = 1 << 18
+"""A batch is closed when it has grown to this size."""
+
+
+class Session:
+    """One end of a pair of nodes."""
+
+    def __init__(self) -> None:
+        self.received = 0
+        """Number of the last message received; the peer hears it when a connection begins."""
+        self._pushed = 0
+        self._unsent: deque[bytes] = deque()
+        self._kept: deque[bytes] = deque()
+        """Written to the current connection and not acknowledged."""
+        self._acknowledged = 0
+        """What we have last told the peer."""
+        self._owes_ack = False
+        self._bytes_received = 0
+        """Since the last acknowledgement."""
+        self._asks = False
+
+    @property
+    def settled(self) -> bool:
+        """The peer has received everything."""
+        return not self._unsent and not self._kept
+
+    @property
+    def must_write(self) -> bool:
+        """Something received makes it necessary to write soon."""
+        return self._owes_ack
+
+    def push(self, message: list[object]) -> None:
+        """Queue a packed message.
+
+        Raises:
+            CannotTravelError: it is too large; nothing has changed.
+        """
+        self._unsent.append(encode_frame([DATA, self._pushed + 1, message]))
+        self._pushed += 1
+
+    def beat(self) -> None:
+        """Make the next batch carry an acknowledgement, even if it says nothing new (a heartbeat)."""
+        self._owes_ack = True
+
+    def ask(self) -> None:
+        """Make the peer acknowledge everything sent so far."""
+        self._asks = True
+
+    def batch(self) -> bytes:
+        """The next bytes to write to the current connection; empty if there is nothing to say."""
+        parts = []
+        size = 0
+        if self._owes_ack or (self._unsent and self.received > self._acknowledged):
+            parts.append(encode_frame([ACK, self.received]))
+            self._acknowledged = self.received
+            self._owes_ack = False
+            self._bytes_received = 0
+        while self._unsent and size < BATCH_BYTES:
+            frame = self._unsent.popleft()
+            self._kept.append(frame)
+            parts.append(frame)
+            size += len(frame)
+        if self._asks and not self._unsent:
+            parts.append(_ASK_FRAME)
+            self._asks = False
+        return b"".join(parts)
+
+    def on_frame(self, frame: Any) -> object | None:
+        """Take in a frame of the current connection.
+
+        Returns:
+            The packed message it brings, None if it brings no new one.
+
+        Raises:
+            ProtocolError: the peer has lost count, or this is no frame of a session.
+        """
+        if type(frame) is list and frame:
+            kind, size = frame[0], len(frame)
+            if kind == DATA and size == 3:
+                return self._on_data(unpack_natural(frame[1]), frame[2])
+            if kind == ACK and size == 2:
+                self._on_ack(unpack_natural(frame[1]))
+                return None
+            if kind == ASK and size == 1:
+                self._owes_ack = True
+                return None
+        raise ProtocolError("not a frame of a session")
+
+    def on_bytes(self, count: int) -> None:
+        """So many bytes of frames have arrived."""
+        self._bytes_received += count
+        if self._bytes_received >= ACK_AFTER_BYTES:
+            self._owes_ack = True
+
+    def resume(self, peer_received: int) -> None:
+        """A new connection begins, at whose other end `peer_received` messages have arrived.
+
+        Raises:
+            ProtocolError: the peer claims what was never sent, or has forgotten what it once had.
+        """
+        self._unsent.extendleft(reversed(self._kept))
+        self._kept.clear()
+        self._on_ack(peer_received)
+        if peer_received < self._pushed - len(self._unsent):
+            raise ProtocolError(f"it has forgotten messages: it has {peer_received}, and had more before")
+        self._acknowledged = self.received
+
+    def _on_data(self, seq: int, message: object) -> object | None:
+        if seq <= self.received:
+            return None
+        if seq != self.received + 1:
+            raise ProtocolError(f"message {seq} follows message {self.received}")
+        self.received = seq
+        return message
+
+    def _on_ack(self, seq: int) -> None:
+        if seq > self._pushed:
+            raise ProtocolError(f"it acknowledges message {seq}, and {self._pushed} were sent")
+        for queue in (self._kept, self._unsent):
+            while queue and seq > self._pushed - len(self._unsent) - len(self._kept):
+                queue.popleft()
+
+
+_ASK_FRAME: Final = encode_frame([ASK])

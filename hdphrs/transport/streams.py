@@ -1,0 +1,188 @@
+"""Connections that have proved themselves: opening them, accepting them, and reading their frames.
+
+What lives here: TCP, TLS if the run has it, then the handshake, in this order at either end.  The errors of
+sockets and of TLS become `Lost` here, and go no further than this package.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import ssl
+from typing import Any, Final
+
+import trio
+
+from hdphrs.errors import ProtocolError
+from hdphrs.transport.tls import TlsContexts
+from hdphrs.wire.framing import FrameDecoder, encode_frame
+from hdphrs.wire.handshake import NONCE_BYTES, Handshake, Role
+
+RECEIVE_BYTES: Final = 1 << 16
+
+HANDSHAKE_S_MAX: Final = 5.0
+"""A connection that has not proved itself by then is closed."""
+
+
+class Lost(Exception):  # noqa: N818 - a fact of life, not an error
+    """A connection that ended or never came to be; `str` says how."""
+
+    def __init__(self, how: str, *, refused: bool = False) -> None:
+        super().__init__(how)
+        self.refused = refused
+        """Nobody listens there: as long as the host lives, its process is gone."""
+
+
+class FrameStream:
+    """An authenticated connection: frames in, bytes out.  Close it."""
+
+    def __init__(self, raw: trio.SocketStream, tls: ssl.SSLContext | None, role: Role) -> None:
+        self._raw = raw
+        self._stream: trio.abc.Stream = raw
+        if tls is not None:
+            self._stream = trio.SSLStream(raw, tls, server_side=role is Role.LISTENER, https_compatible=True)
+        self._role = role
+        self._decoder = FrameDecoder()
+        self._unread: list[Any] = []
+        """Frames that arrived in one piece with what came before them."""
+
+    async def authenticate(self, secret: bytes) -> None:
+        """Find out that the peer belongs to this run.
+
+        Raises:
+            ProtocolError: it does not, or is something else altogether.
+            Lost: the connection ended.
+        """
+        if isinstance(self._stream, trio.SSLStream):
+            try:
+                await self._stream.do_handshake()
+            except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+                how = f"no TLS connection of this run: {_reason(error)}"
+                if isinstance(error.__cause__, ssl.SSLError) and not isinstance(error.__cause__, ssl.SSLEOFError):
+                    raise ProtocolError(how) from error
+                raise Lost(how) from error
+        handshake = Handshake(self._role, secret, secrets.token_bytes(NONCE_BYTES))
+        await self.write(handshake.start())
+        while not handshake.done:
+            answer = handshake.feed(await self.receive())
+            try:
+                await self.write(answer)
+            finally:
+                if handshake.fault is not None:
+                    raise handshake.fault
+        self._unread += self._decoder.feed(handshake.rest)
+
+    async def read_greeting(self) -> Any:
+        """The next frame, before `read` is called for the first time.
+
+        Raises:
+            ProtocolError: no frame.
+            Lost: the connection ended.
+        """
+        while not self._unread:
+            self._unread += self._decoder.feed(await self.receive())
+        return self._unread.pop(0)
+
+    async def read(self) -> tuple[list[Any], int]:
+        """Some frames, perhaps none yet, and the number of bytes that have arrived.
+
+        Raises:
+            ProtocolError: no frames.
+            Lost: the connection ended.
+        """
+        if self._unread:
+            frames, self._unread = self._unread, []
+            return frames, 0
+        data = await self.receive()
+        return self._decoder.feed(data), len(data)
+
+    async def receive(self) -> bytes:
+        """Some bytes.
+
+        Raises:
+            Lost: the connection ended.
+        """
+        try:
+            data = await self._stream.receive_some(RECEIVE_BYTES)
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            raise Lost(_reason(error)) from error
+        if not data:
+            raise Lost("closed by the peer")
+        return bytes(data)
+
+    async def write(self, data: bytes) -> None:
+        """All of `data`; nothing if it is empty.
+
+        Raises:
+            Lost: the connection ended.
+        """
+        if not data:
+            return
+        try:
+            await self._stream.send_all(data)
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            raise Lost(_reason(error)) from error
+
+    async def write_frame(self, obj: object) -> None:
+        """One frame; see `write`."""
+        await self.write(encode_frame(obj))
+
+    def close(self) -> None:
+        """Close the socket at once; what is under way in other tasks ends with `Lost`."""
+        self._raw.socket.close()
+
+
+async def dial(address: tuple[str, int], secret: bytes, tls: TlsContexts | None) -> FrameStream:
+    """Open an authenticated connection to a node.
+
+    Raises:
+        Lost: there is none to be had.
+        ProtocolError: somebody else listens there.
+    """
+    try:
+        with trio.fail_after(HANDSHAKE_S_MAX):
+            raw = await connect(address)
+            stream = FrameStream(raw, tls.client if tls else None, Role.DIALER)
+            try:
+                await stream.authenticate(secret)
+            except BaseException:
+                stream.close()
+                raise
+            return stream
+    except trio.TooSlowError as error:
+        raise Lost(f"no answer within {HANDSHAKE_S_MAX:g} seconds") from error
+
+
+async def connect(address: tuple[str, int]) -> trio.SocketStream:
+    """Open a connection, and nothing more.
+
+    Raises:
+        Lost: there is none to be had.
+    """
+    try:
+        raw = await trio.open_tcp_stream(*address)
+    except (OSError, ValueError) as error:  # ValueError: a host name that no resolver takes
+        causes = error.__cause__.exceptions if isinstance(error.__cause__, ExceptionGroup) else (error,)
+        refused = all(isinstance(cause, ConnectionRefusedError) for cause in causes)
+        how = "connection refused" if refused else f"cannot connect: {causes[0]}"
+        raise Lost(how, refused=refused) from error
+    if raw.socket.getsockname() == raw.socket.getpeername():
+        raw.socket.close()  # a free port of this host, where the kernel connected us with ourselves
+        raise Lost("connection refused", refused=True)
+    return raw
+
+
+async def says_something(raw: trio.SocketStream) -> bool:
+    """Wait for the first byte, without taking it.  False: closed before, as by someone who only looks who
+    listens."""
+    try:
+        return bool(await raw.socket.recv(1, socket.MSG_PEEK))
+    except (OSError, trio.ClosedResourceError):
+        return False
+
+
+def _reason(error: BaseException) -> str:
+    cause = error.__cause__ or error
+    if isinstance(cause, ssl.SSLError):
+        return f"TLS: {cause.reason or cause}".replace("_", " ").lower()
+    return getattr(cause, "strerror", None) or str(cause) or type(cause).__name__

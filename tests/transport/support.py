@@ -1,0 +1,212 @@
+"""What the tests of the transport share: one run of trio with a deadline, an inbox, a proxy that misbehaves."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import trio
+from trio.testing import MockClock
+
+from hdphrs.protocol.events import Arrived, Received
+from hdphrs.protocol.messages import Message, NoWork
+from hdphrs.protocol.tasks import ROOT, FishId, Member, NodeId
+from hdphrs.transport.interface import TransportEvent
+from hdphrs.transport.listener import listening_socket
+from hdphrs.transport.tcp import TcpTransport
+from hdphrs.transport.tls import TlsContexts
+
+T = TypeVar("T")
+E = TypeVar("E")
+
+SECRET = b"the secret of the run"
+REAL_DEADLINE_S = 20.0
+DETECT_AFTER_S = 4.0
+HEARTBEAT_S = DETECT_AFTER_S / 4
+
+
+def run(main: Callable[[], Awaitable[T]], clock: MockClock | None = None) -> T:
+    """Run `main`, at most `REAL_DEADLINE_S` seconds of real time whatever the clock says."""
+    timer: threading.Timer | None = None
+
+    async def watched() -> T:
+        nonlocal timer
+        token = trio.lowlevel.current_trio_token()
+        with trio.CancelScope() as scope:
+            timer = threading.Timer(REAL_DEADLINE_S, lambda: token.run_sync_soon(scope.cancel))
+            timer.start()
+            return await main()
+        raise AssertionError(f"not finished within {REAL_DEADLINE_S} seconds")
+
+    try:
+        return trio.run(watched, clock=clock)
+    finally:
+        if timer is not None:
+            timer.cancel()
+
+
+class Inbox:
+    """Where a transport delivers, as a driver's inbox."""
+
+    def __init__(self) -> None:
+        self.events: deque[TransportEvent] = deque()
+        self._arrived = trio.Event()
+
+    def __call__(self, event: TransportEvent) -> None:
+        self.events.append(event)
+        self._arrived.set()
+
+    async def next(self) -> TransportEvent:
+        while not self.events:
+            self._arrived = trio.Event()
+            await self._arrived.wait()
+        return self.events.popleft()
+
+    async def expect(self, kind: type[E]) -> E:
+        event = await self.next()
+        assert isinstance(event, kind), event
+        return event
+
+    async def message(self) -> Message:
+        return (await self.expect(Received)).message
+
+
+def numbered(number: int) -> Message:
+    return NoWork(FishId(number))
+
+
+async def settle() -> None:
+    """Until nothing moves any more, on the loopback either."""
+    await trio.testing.wait_all_tasks_blocked(0.002)
+
+
+async def pass_time(clock: MockClock, seconds: float) -> None:
+    """Let time pass as on a machine that keeps up with it."""
+    step_s = HEARTBEAT_S / 4
+    for _ in range(round(seconds / step_s)):
+        clock.jump(step_s)
+        await settle()
+
+
+class Node:
+    """A transport with its inbox."""
+
+    def __init__(self, transport: TcpTransport, inbox: Inbox, port: int) -> None:
+        self.transport = transport
+        self.inbox = inbox
+        self.port = port
+        self.member = Member(ROOT, "localhost", 1, ("127.0.0.1", port), 1)
+
+
+class Cluster:
+    """Nodes over loopback, each in its own place of this process."""
+
+    def __init__(self, nursery: trio.Nursery, tls: Callable[[], TlsContexts] | None = None) -> None:
+        self.nursery = nursery
+        self.tls = tls
+        self.nodes: dict[NodeId, Node] = {}
+
+    async def start(self, node: NodeId | None = None, secret: bytes = SECRET) -> Node:
+        inbox = Inbox()
+        transport = TcpTransport(
+            listening_socket("127.0.0.1"),
+            secret,
+            inbox,
+            node=node,
+            detect_after_s=DETECT_AFTER_S,
+            tls=self.tls() if self.tls else None,
+        )
+        await self.nursery.start(transport.serve)
+        started = Node(transport, inbox, transport.port)
+        if node is not None:
+            self.nodes[node] = started
+        return started
+
+    async def join(self, through: int | None = None) -> Node:
+        """A newcomer joins the root, on request by way of the proxy at port `through`."""
+        root = self.nodes[ROOT]
+        new = await self.start()
+        where = [("127.0.0.1", through or root.port)]
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(new.transport.join, where, "localhost", 2, 77, 10.0)
+            arrived = await root.inbox.expect(Arrived)
+            node = NodeId(len(self.nodes))
+            new.member = Member(node, arrived.host, arrived.slots, arrived.address, arrived.pid)
+            root.transport.admit(arrived.ticket, new.member)
+        self.nodes[node] = new
+        return new
+
+    async def pair(self, through: int | None = None) -> tuple[Node, Node]:
+        """The root and one other, connected."""
+        root = await self.start(ROOT)
+        return root, await self.join(through)
+
+    async def close(self) -> None:
+        for node in self.nodes.values():
+            await node.transport.aclose()
+
+
+@asynccontextmanager
+async def cluster(tls: Callable[[], TlsContexts] | None = None) -> AsyncIterator[Cluster]:
+    async with trio.open_nursery() as nursery:
+        yield Cluster(nursery, tls)
+        nursery.cancel_scope.cancel()
+
+
+class Proxy:
+    """Stands between two nodes, and misbehaves on request."""
+
+    def __init__(self, target: int) -> None:
+        self.target = target
+        self.port = 0
+        self.connections = 0
+        self.deaf = trio.Event()
+        """Set: nothing is passed on any more; connections stay open."""
+        self.break_after_bytes: Callable[[], int] | None = None
+        """How much a new connection passes on before it breaks."""
+        self._scopes: list[trio.CancelScope] = []
+
+    async def serve(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        self.port = listeners[0].socket.getsockname()[1]
+        task_status.started()
+        await trio.serve_listeners(self._handle, listeners)
+
+    def break_all(self) -> None:
+        for scope in self._scopes:
+            scope.cancel()
+
+    async def _handle(self, near: trio.SocketStream) -> None:
+        self.connections += 1
+        budget = [self.break_after_bytes() if self.break_after_bytes else 1 << 60]
+        try:
+            far = await trio.open_tcp_stream("127.0.0.1", self.target)
+        except OSError:
+            near.socket.close()
+            return
+        async with trio.open_nursery() as nursery:
+            self._scopes.append(nursery.cancel_scope)
+            try:
+                nursery.start_soon(self._pump, near, far, budget, nursery.cancel_scope)
+                await self._pump(far, near, budget, nursery.cancel_scope)
+            finally:
+                near.socket.close()
+                far.socket.close()
+
+    async def _pump(
+        self, source: trio.SocketStream, sink: trio.SocketStream, budget: list[int], scope: trio.CancelScope
+    ) -> None:
+        try:
+            while data := await source.receive_some(4096):
+                if self.deaf.is_set():
+                    continue
+                await sink.send_all(data[: budget[0]])
+                budget[0] -= len(data)
+                if budget[0] <= 0:
+                    break
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+        scope.cancel()

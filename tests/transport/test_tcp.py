@@ -1,0 +1,501 @@
+"""Nodes over loopback: joining, sending, breaking, dying, being fenced."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+import hdphrs.wire.framing
+from hdphrs.errors import CannotTravelError, InternalError, StartError, UsageError
+from hdphrs.protocol.events import Arrived, Received, Suspected
+from hdphrs.protocol.messages import Code, Term, Welcome
+from hdphrs.protocol.tasks import ROOT, Member, NodeId
+from hdphrs.transport import Fenced
+from hdphrs.transport.listener import listening_socket
+from hdphrs.transport.tcp import TcpTransport
+from tests.transport.support import (
+    DETECT_AFTER_S,
+    HEARTBEAT_S,
+    SECRET,
+    Cluster,
+    Node,
+    Proxy,
+    cluster,
+    numbered,
+    pass_time,
+    run,
+    settle,
+)
+
+ONE, TWO = NodeId(1), NodeId(2)
+
+
+def test_newcomer_joins_then_it_receives_its_welcome_first() -> None:
+    async def main() -> None:
+        async with cluster() as c:
+            root = await c.start(ROOT)
+            new = await c.start()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(new.transport.join, [("127.0.0.1", root.port)], "there", 3, 42, 5.0)
+                arrived = await root.inbox.expect(Arrived)
+                assert arrived == Arrived(arrived.ticket, "there", 3, ("127.0.0.1", new.port), 42)
+                member = Member(ONE, "there", 3, arrived.address, 42)
+                root.transport.admit(arrived.ticket, member)
+                welcome = Welcome(ONE, 0, (root.member, member), ())
+                root.transport.send(ONE, welcome)
+                root.transport.send(ONE, Term())
+            assert await new.inbox.next() == Received(ROOT, welcome)
+            assert await new.inbox.next() == Received(ROOT, Term())
+            new.transport.send(ROOT, Term())
+            assert await root.inbox.next() == Received(ONE, Term())
+
+    run(main)
+
+
+def test_members_connect_then_messages_flow_both_ways() -> None:
+    async def main() -> None:
+        async with cluster() as c:
+            await c.pair()
+            await c.join()
+            one, two = c.nodes[ONE], c.nodes[TWO]
+            one.transport.connect(two.member)
+            two.transport.connect(one.member)
+            two.transport.connect(one.member)
+            one.transport.send(TWO, numbered(1))
+            two.transport.send(ONE, numbered(2))
+            assert await two.inbox.next() == Received(ONE, numbered(1))
+            assert await one.inbox.next() == Received(TWO, numbered(2))
+
+    run(main)
+
+
+def test_messages_for_a_node_not_known_yet_wait_until_it_is() -> None:
+    async def main() -> None:
+        async with cluster() as c:
+            await c.pair()
+            await c.join()
+            one, two = c.nodes[ONE], c.nodes[TWO]
+            one.transport.send(TWO, numbered(1))
+            two.transport.send(ONE, numbered(2))
+            two.transport.connect(one.member)
+            await settle()
+            assert not one.inbox.events
+            one.transport.connect(two.member)
+            assert await two.inbox.next() == Received(ONE, numbered(1))
+            assert await one.inbox.next() == Received(TWO, numbered(2))
+
+    run(main)
+
+
+def test_member_that_dials_a_node_which_waits_to_hear_of_it_is_not_suspected() -> None:
+    clock = MockClock()
+
+    async def main() -> None:
+        async with cluster() as c:
+            await c.pair()
+            await c.join()
+            one, two = c.nodes[ONE], c.nodes[TWO]
+            two.transport.connect(one.member)
+            await settle()
+            await pass_time(clock, 3 * DETECT_AFTER_S)
+            assert not two.inbox.events
+            one.transport.connect(two.member)
+            two.transport.send(ONE, numbered(1))
+            assert await one.inbox.next() == Received(TWO, numbered(1))
+
+    run(main, clock)
+
+
+async def exchange(a: Node, b: Node, count: int, proxy: Proxy) -> None:
+    """Send `count` messages each way, and see them arrive once and in order."""
+    (node_a, node_b) = (ROOT, ONE)
+
+    async def send() -> None:
+        for number in range(count):
+            a.transport.send(node_b, numbered(number))
+            b.transport.send(node_a, numbered(number))
+            if number % 10 == 0:
+                await trio.lowlevel.checkpoint()
+
+    async def receive(node: Node, sender: NodeId) -> None:
+        for number in range(count):
+            assert await node.inbox.next() == Received(sender, numbered(number))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(send)
+        nursery.start_soon(receive, a, node_b)
+        nursery.start_soon(receive, b, node_a)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_connection_breaks_in_the_middle_of_frames_then_nothing_is_lost_or_doubled(seed: int) -> None:
+    async def main() -> None:
+        async with cluster() as c:
+            root = await c.start(ROOT)
+            proxy = Proxy(root.port)
+            await c.nursery.start(proxy.serve)
+            one = await c.join(proxy.port)
+            chance = random.Random(seed)
+            proxy.break_after_bytes = lambda: chance.randint(1, 10_000)
+            proxy.break_all()
+            await exchange(root, one, 5000, proxy)
+            assert proxy.connections > 20
+            assert not root.inbox.events
+            assert not one.inbox.events
+
+    run(main)
+
+
+def test_large_and_small_messages_arrive_in_order() -> None:
+    async def main() -> None:
+        async with cluster() as c:
+            root, one = await c.pair()
+            for size in (0, 10_000_000, 1, 300_000, 70_000):
+                root.transport.send(ONE, Code(b"d", b"x" * size))
+            for size in (0, 10_000_000, 1, 300_000, 70_000):
+                assert await one.inbox.message() == Code(b"d", b"x" * size)
+
+    run(main)
+
+
+def test_message_beyond_the_limit_is_refused_and_disturbs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hdphrs.wire.framing, "FRAME_BYTES_MAX", 1000)
+
+    async def main() -> None:
+        async with cluster() as c:
+            root, one = await c.pair()
+            with pytest.raises(CannotTravelError, match="the limit is 1,000"):
+                root.transport.send(ONE, Code(b"d", b"x" * 1000))
+            root.transport.send(ONE, numbered(1))
+            assert await one.inbox.message() == numbered(1)
+
+    run(main)
+
+
+def test_idle_connection_is_kept_alive_by_heartbeats() -> None:
+    clock = MockClock()
+
+    async def main() -> None:
+        async with cluster() as c:
+            root, one = await c.pair()
+            await pass_time(clock, 5 * DETECT_AFTER_S)
+            assert not root.inbox.events
+            assert not one.inbox.events
+
+    run(main, clock)
+
+
+def test_peer_falls_silent_then_it_is_suspected_once_and_exactly_in_time() -> None:
+    clock = MockClock()
+
+    async def main() -> None:
+        async with cluster() as c:
+            root = await c.start(ROOT)
+            proxy = Proxy(root.port)
+            await c.nursery.start(proxy.serve)
+            one = await c.join(proxy.port)
+            one.transport.send(ROOT, numbered(0))
+            await root.inbox.message()
+            await settle()
+            proxy.deaf.set()
+            silent_since = trio.current_time()
+            while not root.inbox.events:
+                await pass_time(clock, HEARTBEAT_S / 4)
+            assert root.inbox.events.popleft() == Suspected(ONE)
+            assert trio.current_time() - silent_since == pytest.approx(DETECT_AFTER_S)
+            await pass_time(clock, 2 * DETECT_AFTER_S)
+            assert not root.inbox.events
+            assert list(one.inbox.events) == [Suspected(ROOT)]
+
+    run(main, clock)
+
+
+def test_silence_ends_before_anybody_has_ruled_then_the_session_goes_on() -> None:
+    clock = MockClock()
+
+    async def main() -> None:
+        async with cluster() as c:
+            root = await c.start(ROOT)
+            proxy = Proxy(root.port)
+            await c.nursery.start(proxy.serve)
+            one = await c.join(proxy.port)
+            proxy.deaf.set()
+            root.transport.send(ONE, numbered(1))
+            one.transport.send(ROOT, numbered(2))
+            await pass_time(clock, DETECT_AFTER_S + HEARTBEAT_S)
+            assert root.inbox.events.popleft() == Suspected(ONE)
+            assert one.inbox.events.popleft() == Suspected(ROOT)
+            proxy.deaf = trio.Event()
+            proxy.break_all()
+            while not (root.inbox.events and one.inbox.events):
+                await pass_time(clock, HEARTBEAT_S)
+            assert await one.inbox.next() == Received(ROOT, numbered(1))
+            assert await root.inbox.next() == Received(ONE, numbered(2))
+
+    run(main, clock)
+
+
+def test_detector_that_was_stalled_itself_accuses_nobody_and_counts_anew() -> None:
+    clock = MockClock()
+
+    async def main() -> None:
+        async with cluster() as c:
+            root = await c.start(ROOT)
+            proxy = Proxy(root.port)
+            await c.nursery.start(proxy.serve)
+            await c.join(proxy.port)
+            await settle()
+            proxy.deaf.set()
+            clock.jump(10 * DETECT_AFTER_S)
+            await settle()
+            await pass_time(clock, DETECT_AFTER_S - HEARTBEAT_S)
+            assert not root.inbox.events
+            await pass_time(clock, 2 * HEARTBEAT_S)
+            assert root.inbox.events.popleft() == Suspected(ONE)
+
+    run(main, clock)
+
+
+@pytest.mark.parametrize("dead", [ROOT, ONE], ids=["listener", "dialer"])
+def test_dead_process_is_suspected_at_once_because_its_port_refuses(dead: NodeId) -> None:
+    async def main() -> None:
+        async with cluster() as c:
+            root, one = await c.pair()
+            survivor = one if dead == ROOT else root
+            await c.nodes[dead].transport.aclose()
+            with trio.fail_after(0.5):
+                assert await survivor.inbox.next() == Suspected(dead)
+
+    run(main)
+
+
+def test_member_that_was_dead_when_we_heard_of_it_is_suspected_at_once() -> None:
+    async def main() -> None:
+        async with cluster() as c:
+            await c.pair()
+            await c.join()
+            one, two = c.nodes[ONE], c.nodes[TWO]
+            await one.transport.aclose()
+            two.transport.connect(one.member)
+            with trio.fail_after(0.5):
+                assert await two.inbox.next() == Suspected(ONE)
+
+    run(main)
+
+
+def test_port_that_belongs_to_another_node_now_tells_that_the_member_is_gone() -> None:
+    async def main() -> None:
+        async with cluster() as c:
+            await c.pair()
+            await c.join()
+            await c.join()
+            two, three = c.nodes[TWO], c.nodes[NodeId(3)]
+            three.transport.connect(Member(ONE, "localhost", 1, two.member.address, 1))
+            with trio.fail_after(0.5):
+                assert await three.inbox.next() == Suspected(ONE)
+
+    run(main)
+
+
+def test_fenced_peer_is_told_so_once_and_never_heard_again() -> None:
+    async def main() -> None:
+        async with cluster() as c:
+            root, one = await c.pair()
+            root.transport.fence(ONE)
+            root.transport.fence(ONE)
+            one.transport.send(ROOT, numbered(1))
+            root.transport.send(ONE, numbered(2))
+            root.transport.connect(one.member)
+            assert await one.inbox.next() == Fenced(ROOT)
+            await settle()
+            assert not root.inbox.events
+            assert not one.inbox.events
+
+    run(main)
+
+
+def test_fenced_peer_that_was_cut_off_is_told_when_it_returns() -> None:
+    async def main() -> None:
+        async with cluster() as c:
+            root = await c.start(ROOT)
+            proxy = Proxy(root.port)
+            await c.nursery.start(proxy.serve)
+            one = await c.join(proxy.port)
+            proxy.deaf.set()
+            root.transport.fence(ONE)
+            await settle()
+            proxy.deaf = trio.Event()
+            proxy.break_all()
+            assert await one.inbox.next() == Fenced(ROOT)
+
+    run(main)
+
+
+def test_fenced_node_rejoins_as_a_new_one() -> None:
+    async def main() -> None:
+        async with cluster() as c:
+            root, one = await c.pair()
+            root.transport.fence(ONE)
+            await one.inbox.expect(Fenced)
+            await one.transport.aclose()
+            again = await c.join()
+            assert again.member.node == TWO
+            root.transport.send(TWO, numbered(1))
+            assert await again.inbox.message() == numbered(1)
+
+    run(main)
+
+
+def test_flush_returns_when_the_peer_has_everything() -> None:
+    async def main() -> None:
+        async with cluster() as c:
+            root, one = await c.pair()
+            for number in range(1000):
+                one.transport.send(ROOT, numbered(number))
+            assert await one.transport.flush(ROOT, 5.0)
+            assert len(root.inbox.events) == 1000
+            assert await one.transport.flush(ROOT, 5.0)
+
+    run(main)
+
+
+def test_flush_to_a_dead_or_unknown_peer_gives_up() -> None:
+    clock = MockClock(autojump_threshold=0.01)
+
+    async def main() -> None:
+        async with cluster() as c:
+            root, one = await c.pair()
+            await root.transport.aclose()
+            one.transport.send(ROOT, numbered(1))
+            assert not await one.transport.flush(ROOT, 1.0)
+            assert not await one.transport.flush(TWO, 1.0)
+
+    run(main, clock)
+
+
+def test_join_where_nobody_listens_fails_at_the_deadline_and_says_where() -> None:
+    clock = MockClock(autojump_threshold=0.01)
+
+    async def main() -> None:
+        free = listening_socket("127.0.0.1")
+        port = free.getsockname()[1]
+        free.close()
+        async with cluster() as c:
+            new = await c.start()
+            with pytest.raises(StartError, match=rf"within 7 seconds: 127\.0\.0\.1:{port}: connection refused"):
+                await new.transport.join([("127.0.0.1", port)], "h", 1, 1, 7.0)
+            assert trio.current_time() >= 7.0
+
+    run(main, clock)
+
+
+def test_join_tries_every_address_until_one_answers() -> None:
+    async def main() -> None:
+        free = listening_socket("127.0.0.1")
+        port = free.getsockname()[1]
+        free.close()
+        async with cluster() as c:
+            root = await c.start(ROOT)
+            new = await c.start()
+            where = [("127.0.0.1", port), ("no.such.host.invalid", 1), ("127.0.0.1", root.port)]
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(new.transport.join, where, "h", 1, 1, 5.0)
+                arrived = await root.inbox.expect(Arrived)
+                root.transport.admit(arrived.ticket, Member(ONE, "h", 1, arrived.address, 1))
+
+    run(main)
+
+
+def test_join_with_another_secret_fails_at_once_with_a_clear_line(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with cluster() as c:
+            root = await c.start(ROOT)
+            new = await c.start(secret=b"of another run")
+            with pytest.raises(StartError, match="another run"):
+                await new.transport.join([("127.0.0.1", root.port)], "h", 1, 1, 60.0)
+            await settle()
+            assert not root.inbox.events
+
+    run(main)
+    (record,) = caplog.records
+    assert "it does not know the secret of this one" in record.getMessage()
+    assert SECRET.decode() not in record.getMessage()
+
+
+def test_newcomer_that_leaves_before_it_is_admitted_is_suspected() -> None:
+    async def main() -> None:
+        async with cluster() as c:
+            root = await c.start(ROOT)
+            new = await c.start()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(new.transport.join, [("127.0.0.1", root.port)], "h", 1, 1, 5.0)
+                arrived = await root.inbox.expect(Arrived)
+                nursery.cancel_scope.cancel()
+            await new.transport.aclose()
+            root.transport.admit(arrived.ticket, Member(ONE, "h", 1, arrived.address, 1))
+            assert await root.inbox.next() == Suspected(ONE)
+
+    run(main)
+
+
+def test_port_beyond_loopback_without_tls_is_refused() -> None:
+    sock = listening_socket("0.0.0.0")
+    try:
+        with pytest.raises(UsageError, match="only with mutual TLS"):
+            TcpTransport(sock, SECRET, lambda _: None)
+    finally:
+        sock.close()
+
+
+def test_node_sends_nothing_to_itself() -> None:
+    async def main() -> None:
+        async with cluster() as c:
+            root = await c.start(ROOT)
+            with pytest.raises(InternalError, match="itself"):
+                root.transport.send(ROOT, Term())
+
+    run(main)
+
+
+def test_transport_without_a_socket_serves_and_closes() -> None:
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            transport = TcpTransport(None, SECRET, lambda _: None, node=ROOT)
+            await nursery.start(transport.serve)
+            await transport.aclose()
+            await transport.aclose()
+
+    run(main)
+
+
+def test_transport_closed_before_it_served_leaves_no_socket() -> None:
+    async def main() -> None:
+        sock = listening_socket("127.0.0.1")
+        await TcpTransport(sock, SECRET, lambda _: None).aclose()
+        assert sock.fileno() == -1
+
+    run(main)
+
+
+def test_address_that_cannot_be_listened_on_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match=r"cannot listen on 192\.0\.2\.1"):
+        listening_socket("192.0.2.1")
+
+
+def test_inbox_that_raises_ends_the_transport() -> None:
+    def broken(event: object) -> None:
+        raise ZeroDivisionError
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            transport = TcpTransport(listening_socket("127.0.0.1"), SECRET, broken, node=ROOT)
+            await nursery.start(transport.serve)
+            c = Cluster(nursery)
+            new = await c.start()
+            await new.transport.join([("127.0.0.1", transport.port)], "h", 1, 1, 5.0)
+
+    with pytest.RaisesGroup(pytest.RaisesExc(ZeroDivisionError), flatten_subgroups=True):
+        run(main)
