@@ -150,21 +150,11 @@ class Hub:
         return main(*args)
 
     def export(self) -> None:
-        """Give the oldest sparks to the node: half of them, or all when the running task runs carefully."""
+        """Give sparks to the node: the oldest half, or all new ones when the running task runs carefully."""
         with self._exporting:
-            careful = self._line.careful
-            count = len(fast.sparks) if careful else min(EXPORT_MAX, (len(fast.sparks) + 1) // 2)
             exported: list[list[Any]] = []
             returned: list[list[Any]] = []
-            while count > 0:
-                try:
-                    future = fast.sparks.popleft()
-                except IndexError:
-                    break
-                function = take(future)
-                if function is None:
-                    continue
-                count -= 1
+            for future, function in self._take_new() if self._line.careful else self._take_old():
                 if isinstance(future, Assigned):
                     returned.append([list(future.spark.ref), future.spark.replica])
                     continue
@@ -183,6 +173,33 @@ class Hub:
             if messages:
                 self._line.demand = False
                 self._link.send(*messages)
+
+    def _take_old(self) -> list[tuple[Future[Any], Callable[..., Any]]]:
+        taken: list[tuple[Future[Any], Callable[..., Any]]] = []
+        wanted = min(EXPORT_MAX, (len(fast.sparks) + 1) // 2)
+        while fast.sparks and len(taken) < wanted:
+            try:
+                future = fast.sparks.popleft()
+            except IndexError:  # the last one went to the main thread meanwhile
+                break
+            function = take(future)
+            if function is not None:
+                taken.append((future, function))
+        return taken
+
+    def _take_new(self) -> list[tuple[Future[Any], Callable[..., Any]]]:
+        """All sparks that are newer than the tasks that the node has handed over."""
+        taken: list[tuple[Future[Any], Callable[..., Any]]] = []
+        while fast.sparks:
+            future = fast.sparks.pop()
+            if isinstance(future, Assigned):
+                fast.sparks.append(future)
+                break
+            function = take(future)
+            if function is not None:
+                taken.append((future, function))
+        taken.reverse()
+        return taken
 
     def _encode(
         self, function: Callable[..., Any], args: tuple[Any, ...], path: bytes, supervised: bool | None

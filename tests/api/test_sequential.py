@@ -43,7 +43,7 @@ def test_there_is_one_node_which_is_this_one() -> None:
 
 def test_spawn_at_something_that_is_no_node_is_refused() -> None:
     with hdphrs.sequential(), pytest.raises(UsageError, match="the first argument is a node id"):
-        spawn_at(abs, -3)  # type: ignore[arg-type, call-overload]
+        spawn_at(abs, -3)  # type: ignore[arg-type]
 
 
 def test_keywords_reach_the_task() -> None:

@@ -1,0 +1,237 @@
+"""One scheduler process, with the test as its node."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from hdphrs import get, spawn
+from hdphrs.node.process import SchedulerProcess, start_scheduler
+from hdphrs.protocol.tasks import PROGRAM, ROOT, Crash, Outcome, Spark, Task, TaskRef, Verdict
+from hdphrs.wire import local
+from hdphrs.wire.code import CodeBook
+from hdphrs.wire.codec import pack_outcome, pack_spark, unpack_outcome, unpack_task
+from hdphrs.wire.page import Page
+from hdphrs.wire.settings import NodeSettings
+from hdphrs.wire.values import dump_result, load_outcome
+
+DEADLINE_S = 20.0
+
+
+class FakeNode:
+    """Hands tasks to one scheduler, and reads what it says, one message at a time."""
+
+    def __init__(self) -> None:
+        self.page = Page.create(1)
+        settings = NodeSettings(root=True, host="localhost", slots=1, secret=b"")
+        self.process: SchedulerProcess = start_scheduler(self.page, 0, settings)
+        self.process.work.settimeout(DEADLINE_S)
+        self.link = local.Link(self.process.work)
+        self.book = CodeBook(lambda digest, data: self.link.send([local.CODE, digest, data]))
+        self.serial = 0
+        self._heard: list[list[Any]] = []
+
+    def hear(self, kind: int) -> list[Any]:
+        """The next message, which must be of this kind (hunger is skipped)."""
+        while True:
+            if not self._heard:
+                received = self.link.receive(block=True)
+                assert received is not None, "the scheduler has ended"
+                self._heard = received
+            message = self._heard.pop(0)
+            if message[0] == kind:
+                return message
+            assert message[0] in (local.HUNGRY, local.READY, local.CODE), message
+
+    def messages(self) -> list[list[Any]]:
+        """What has arrived by now."""
+        received = self.link.receive(block=True)
+        assert received is not None, "the scheduler has ended"
+        return [message for message in received if len(message) == 2]
+
+    def spark(self, function: Callable[..., Any], *args: Any, careful: bool = False) -> tuple[int, list[Any]]:
+        """A task to hand over: serial number and spark."""
+        self.serial += 1
+        code, payload = self.book.encode("f", function, args, {})
+        crashes = (Crash("localhost", 1, "was killed"),) if careful else ()
+        ref = TaskRef(ROOT, PROGRAM, self.serial)
+        return self.serial, pack_spark(Spark(ref, 0, Task("f", bytes(16), code, payload), crashes))
+
+    def start(self, function: Callable[..., Any], *args: Any, careful: bool = False) -> int:
+        """Hand over one task; its serial number."""
+        serial, spark = self.spark(function, *args, careful=careful)
+        self.link.send([local.START, [[serial, spark]]])
+        return serial
+
+    def wait_for(self, path: Path) -> None:
+        """Wait until a task has made this file."""
+        deadline_s = monotonic() + DEADLINE_S
+        while not path.exists():
+            assert monotonic() < deadline_s
+            assert self.process.process.poll() is None
+
+    def result(self) -> tuple[int, bool, Any]:
+        """The next single result: (slot, succeeded, content)."""
+        [[ref, _, outcome]] = self.hear(local.RESULTS)[1]
+        return ref[2], *load_outcome(unpack_outcome(outcome))
+
+    def run_exported(self) -> int:
+        """Play the other scheduler: run the next exported tasks and deliver their results; how many."""
+        items = self.hear(local.EXPORT)[1]
+        for slot, packed in items:
+            task = unpack_task(packed)
+            function, args = EXPORTED[task.name.split(".")[-1]], task.payload
+            value = function(*pickle.loads(args))
+            self.link.send([local.DELIVER, slot, pack_outcome(dump_result(task.name, value))])
+        return len(items)
+
+
+@pytest.fixture
+def node() -> Iterator[FakeNode]:
+    node = FakeNode()
+    yield node
+    node.process.kill()
+    node.page.close()
+
+
+def fib(n: int) -> int:
+    return n if n < 2 else sum(map(get, [spawn(fib, n - 1), spawn(fib, n - 2)]))
+
+
+def square(n: int) -> int:
+    return n * n
+
+
+def sum_of_squares(n: int) -> int:
+    return sum(map(get, [spawn(square, i) for i in range(n)]))
+
+
+EXPORTED: dict[str, Callable[..., Any]] = {"square": square}
+
+
+def test_a_task_without_demand_runs_with_all_its_children_in_place(node: FakeNode) -> None:
+    slot = node.start(fib, 15)
+    assert node.result() == (slot, True, 610)
+
+
+def test_an_exception_is_an_outcome(node: FakeNode) -> None:
+    node.start(int, "x")
+    _, succeeded, error = node.result()
+    assert not succeeded
+    assert isinstance(error, ValueError)
+
+
+def test_a_task_that_calls_sys_exit_does_not_end_its_scheduler(node: FakeNode) -> None:
+    node.start(exit, 3)
+    assert node.result()[1] is False
+    node.start(square, 3)
+    assert node.result()[2] == 9
+
+
+def test_on_demand_the_oldest_half_is_exported_and_the_task_waits_for_it(node: FakeNode) -> None:
+    node.process.line.demand = True
+    node.start(sum_of_squares, 10)
+    exported = node.run_exported()
+    assert exported >= 1
+    assert node.result()[2] == 285
+    assert not node.process.line.demand
+
+
+def test_a_careful_task_exports_every_child(node: FakeNode) -> None:
+    node.start(sum_of_squares, 10, careful=True)
+    exported = 0
+    while exported < 10:
+        exported += node.run_exported()
+    assert node.result()[2] == 285
+
+
+def spin(folder: Path) -> int:
+    """Spawn four tasks, say so, and compute until told to go on."""
+    futures = [spawn(square, i) for i in range(4)]
+    (folder / "spinning").touch()
+    while not (folder / "go").exists():
+        pass
+    return sum(map(get, futures))
+
+
+def test_the_helper_thread_exports_for_a_long_task(node: FakeNode, tmp_path: Path) -> None:
+    node.start(spin, tmp_path)
+    node.wait_for(tmp_path / "spinning")
+    exported = 0
+    while exported < 2:
+        node.process.control.send(b"?")
+        exported += node.run_exported()
+    (tmp_path / "go").touch()
+    assert node.result()[2] == 14
+
+
+def wait_for_child(n: int) -> int:
+    return n + get(spawn(square, n))
+
+
+def test_many_tasks_wait_at_once_without_holding_the_scheduler(node: FakeNode) -> None:
+    """Careful tasks export their only child, so each of them waits."""
+    waiting = 200
+    for i in range(waiting):
+        node.start(wait_for_child, i, careful=True)
+    pending: list[tuple[int, int]] = []
+    while len(pending) < waiting:
+        for slot, packed in node.hear(local.EXPORT)[1]:
+            [n] = pickle.loads(unpack_task(packed).payload)
+            pending.append((slot, n))
+    for slot, n in reversed(pending):
+        node.link.send([local.DELIVER, slot, pack_outcome(Outcome(Verdict.VALUE, pickle.dumps(n * n)))])
+    values: dict[int, int] = {}
+    while len(values) < waiting:
+        for ref, _, outcome in node.hear(local.RESULTS)[1]:
+            values[ref[2]] = load_outcome(unpack_outcome(outcome))[1]
+    assert sorted(values.values()) == sorted(i + i * i for i in range(waiting))
+
+
+def test_tasks_that_wait_their_turn_are_given_back_on_request(node: FakeNode, tmp_path: Path) -> None:
+    first = node.spark(spin, tmp_path)
+    waiting = [node.spark(square, i) for i in range(6)]
+    node.link.send([local.START, [first, *waiting]])
+    node.wait_for(tmp_path / "spinning")
+    returned: set[int] = set()
+    while len(returned) < 3:
+        node.process.control.send(b"?")
+        for kind, items in node.messages():
+            if kind == local.RETURN:
+                returned.update(ref[2] for ref, _ in items)
+    (tmp_path / "go").touch()
+    assert returned <= {serial for serial, _ in waiting}
+
+
+def test_a_result_that_does_not_pickle_is_an_error_that_says_so(node: FakeNode) -> None:
+    node.start(threading.Lock)
+    _, succeeded, error = node.result()
+    assert not succeeded
+    assert "the result of task f (a _thread.lock) does not pickle" in str(error)
+
+
+def test_the_running_word_names_the_task_on_the_stack(node: FakeNode, tmp_path: Path) -> None:
+    serial = node.start(spin, tmp_path)
+    node.wait_for(tmp_path / "spinning")
+    assert node.process.line.running == serial
+    (tmp_path / "go").touch()
+    node.result()
+    node.start(square, 1)
+    node.result()
+
+
+def test_a_scheduler_ends_when_its_node_closes_the_links(node: FakeNode) -> None:
+    node.process.work.close()
+    node.process.control.close()
+    assert node.process.process.wait(DEADLINE_S) == 0
+
+
+def test_a_scheduler_ends_when_told_to(node: FakeNode) -> None:
+    node.link.send([local.QUIT])
+    assert node.process.process.wait(DEADLINE_S) == 0
