@@ -141,16 +141,18 @@ class MemoryNetwork:
 
     def _knock(self, dialer: NodeId, listener: NodeId) -> None:
         """If `listener` has fenced `dialer`, it says so when that one dials: the higher id does."""
-        if (
-            dialer > listener
-            and {dialer, listener} <= self._nodes.keys()
-            and not self._cuts.keys() & {(dialer, listener), (listener, dialer)}
-        ):
+        if dialer > listener:
             self._schedule(2 * self._latency(dialer, listener), partial(self._answer_knock, dialer, listener))
 
     def _answer_knock(self, dialer: NodeId, listener: NodeId) -> None:
+        if not {dialer, listener} <= self._nodes.keys() or self._is_cut(dialer, listener):
+            return
         if not self._nodes[listener]._dead.is_set() and dialer in self._nodes[listener]._fenced:
             self._nodes[dialer]._on_fenced(listener)
+
+    def _is_cut(self, a: NodeId, b: NodeId) -> bool:
+        """At least one way, which makes a connection impossible."""
+        return (a, b) in self._cuts or (b, a) in self._cuts
 
     def _expect_silence(self, sender: NodeId, receiver: NodeId) -> None:
         cut = self._cuts.get((sender, receiver))
@@ -163,8 +165,7 @@ class MemoryNetwork:
 
     def _notice_death(self, node: NodeId, other: MemoryTransport) -> None:
         """The port of `node` refuses; unless `other` cannot reach it and hears nothing instead."""
-        cut = self._cuts.keys() & {(node, other.node), (other.node, node)}
-        delay_s = self._detect_after_s if cut else self._latency(node, other.node)
+        delay_s = self._detect_after_s if self._is_cut(node, other.node) else self._latency(node, other.node)
         self._schedule(delay_s, partial(other._suspect, node))
 
     def _latency(self, a: NodeId, b: NodeId) -> float:

@@ -64,7 +64,11 @@ class FrameStream:
         handshake = Handshake(self._role, secret, secrets.token_bytes(NONCE_BYTES))
         await self.write(handshake.start())
         while not handshake.done:
-            answer = handshake.feed(await self.receive())
+            try:
+                answer = handshake.feed(await self.receive())
+            except Lost as error:
+                hint = ", perhaps because it refuses our certificate" if self._stream is not self._raw else ""
+                raise Lost(f"it ended the connection during the handshake{hint}: {error}") from error
             try:
                 await self.write(answer)
             finally:

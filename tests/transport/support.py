@@ -149,6 +149,27 @@ class Cluster:
             await node.transport.aclose()
 
 
+async def exchange(a: Node, b: Node, count: int) -> None:
+    """Send `count` messages each way, and see them arrive once and in order."""
+    node_a, node_b = a.member.node, b.member.node
+
+    async def send() -> None:
+        for number in range(count):
+            a.transport.send(node_b, numbered(number))
+            b.transport.send(node_a, numbered(number))
+            if number % 10 == 0:
+                await trio.lowlevel.checkpoint()
+
+    async def receive(node: Node, sender: NodeId) -> None:
+        for number in range(count):
+            assert await node.inbox.next() == Received(sender, numbered(number))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(send)
+        nursery.start_soon(receive, a, node_b)
+        nursery.start_soon(receive, b, node_a)
+
+
 @asynccontextmanager
 async def cluster(tls: Callable[[], TlsContexts] | None = None) -> AsyncIterator[Cluster]:
     async with trio.open_nursery() as nursery:
@@ -174,6 +195,9 @@ class Proxy:
         self.port = listeners[0].socket.getsockname()[1]
         task_status.started()
         await trio.serve_listeners(self._handle, listeners)
+
+    def overhear(self, data: bytes) -> None:
+        """For subclasses."""
 
     def break_all(self) -> None:
         for scope in self._scopes:
@@ -201,6 +225,7 @@ class Proxy:
     ) -> None:
         try:
             while data := await source.receive_some(4096):
+                self.overhear(bytes(data))
                 if self.deaf.is_set():
                     continue
                 await sink.send_all(data[: budget[0]])

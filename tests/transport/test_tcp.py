@@ -21,9 +21,9 @@ from tests.transport.support import (
     HEARTBEAT_S,
     SECRET,
     Cluster,
-    Node,
     Proxy,
     cluster,
+    exchange,
     numbered,
     pass_time,
     run,
@@ -109,27 +109,6 @@ def test_member_that_dials_a_node_which_waits_to_hear_of_it_is_not_suspected() -
     run(main, clock)
 
 
-async def exchange(a: Node, b: Node, count: int, proxy: Proxy) -> None:
-    """Send `count` messages each way, and see them arrive once and in order."""
-    (node_a, node_b) = (ROOT, ONE)
-
-    async def send() -> None:
-        for number in range(count):
-            a.transport.send(node_b, numbered(number))
-            b.transport.send(node_a, numbered(number))
-            if number % 10 == 0:
-                await trio.lowlevel.checkpoint()
-
-    async def receive(node: Node, sender: NodeId) -> None:
-        for number in range(count):
-            assert await node.inbox.next() == Received(sender, numbered(number))
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(send)
-        nursery.start_soon(receive, a, node_b)
-        nursery.start_soon(receive, b, node_a)
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_connection_breaks_in_the_middle_of_frames_then_nothing_is_lost_or_doubled(seed: int) -> None:
     async def main() -> None:
@@ -141,7 +120,7 @@ def test_connection_breaks_in_the_middle_of_frames_then_nothing_is_lost_or_doubl
             chance = random.Random(seed)
             proxy.break_after_bytes = lambda: chance.randint(1, 10_000)
             proxy.break_all()
-            await exchange(root, one, 5000, proxy)
+            await exchange(root, one, 5000)
             assert proxy.connections > 20
             assert not root.inbox.events
             assert not one.inbox.events

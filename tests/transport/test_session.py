@@ -1,0 +1,176 @@
+"""Two real sessions and a connection that breaks wherever it likes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hdphrs.errors import ProtocolError
+from hdphrs.transport.session import ACK_AFTER_BYTES, BATCH_BYTES, Session
+from hdphrs.wire.framing import FrameDecoder
+
+
+class End:
+    """A session, what has been delivered from it, and the bytes on their way to it."""
+
+    def __init__(self) -> None:
+        self.session = Session()
+        self.delivered: list[object] = []
+        self.connect()
+
+    def connect(self) -> None:
+        self.under_way = b""
+        self.decoder = FrameDecoder()
+
+    def take(self, count: int) -> None:
+        data, self.under_way = self.under_way[:count], self.under_way[count:]
+        self.session.on_bytes(len(data))
+        for frame in self.decoder.feed(data):
+            message = self.session.on_frame(frame)
+            if message is not None:
+                self.delivered.append(message)
+
+
+def reconnect(a: End, b: End) -> None:
+    a.connect()
+    b.connect()
+    a.session.resume(b.session.received)
+    b.session.resume(a.session.received)
+
+
+def write(source: End, sink: End) -> None:
+    sink.under_way += source.session.batch()
+
+
+def exchange(a: End, b: End) -> None:
+    """Until nothing is left to say."""
+    for _ in range(3):
+        for source, sink in ((a, b), (b, a)):
+            while batch := source.session.batch():
+                sink.under_way += batch
+            sink.take(1 << 40)
+
+
+steps = st.lists(
+    st.tuples(st.sampled_from(["push", "write", "take", "break", "beat", "ask"]), st.booleans(), st.integers(1, 60)),
+    max_size=80,
+)
+
+
+@given(steps)
+def test_connection_breaks_anywhere_then_every_message_arrives_once_and_in_order(
+    script: list[tuple[str, bool, int]],
+) -> None:
+    ends = (End(), End())
+    pushed: tuple[list[object], list[object]] = ([], [])
+    for action, side, count in script:
+        here, there = ends[side], ends[not side]
+        match action:
+            case "push":
+                message: list[object] = [len(pushed[side])]
+                pushed[side].append(message)
+                here.session.push(message)
+            case "write":
+                write(here, there)
+            case "take":
+                here.take(count)
+            case "break":
+                reconnect(*ends)
+            case "beat":
+                here.session.beat()
+            case "ask":
+                here.session.ask()
+    reconnect(*ends)
+    ends[0].session.ask()
+    ends[1].session.ask()
+    exchange(*ends)
+    for side in (False, True):
+        assert ends[side].delivered == pushed[not side]
+        assert ends[side].session.settled
+
+
+def test_session_with_nothing_to_say_writes_nothing() -> None:
+    a, b = End(), End()
+    a.session.push(["x"])
+    exchange(a, b)
+    assert a.session.batch() == b.session.batch() == b""
+
+
+def test_acknowledgement_rides_on_whatever_is_sent() -> None:
+    a, b = End(), End()
+    a.session.push(["x"])
+    write(a, b)
+    b.take(1000)
+    assert not a.session.settled
+    b.session.push(["y"])
+    write(b, a)
+    a.take(1000)
+    assert a.session.settled
+
+
+def test_heartbeat_acknowledges() -> None:
+    a, b = End(), End()
+    a.session.push(["x"])
+    write(a, b)
+    b.take(1000)
+    b.session.beat()
+    write(b, a)
+    a.take(1000)
+    assert a.session.settled
+
+
+def test_much_is_received_and_nothing_sent_then_the_session_acknowledges_unasked() -> None:
+    a, b = End(), End()
+    a.session.push([b"x" * (ACK_AFTER_BYTES // 2)])
+    write(a, b)
+    b.take(1 << 30)
+    assert not b.session.must_write
+    a.session.push([b"x" * (ACK_AFTER_BYTES // 2)])
+    write(a, b)
+    b.take(1 << 30)
+    assert b.session.must_write
+    write(b, a)
+    a.take(1000)
+    assert a.session.settled
+    assert not b.session.must_write
+
+
+def test_batches_are_bounded() -> None:
+    a = End()
+    for _ in range(10):
+        a.session.push([b"x" * (BATCH_BYTES // 2)])
+    assert len(a.session.batch()) < 2 * BATCH_BYTES
+
+
+@pytest.mark.parametrize(
+    ("frame", "complaint"),
+    [
+        ([0, 2, "x"], "message 2 follows message 0"),
+        ([1, 1], "acknowledges message 1, and 0 were sent"),
+        ([0, -1, "x"], "not a number"),
+        ([1, None], "not a number"),
+        ([3], "not a frame"),
+        ([], "not a frame"),
+        (["x"], "not a frame"),
+        ({}, "not a frame"),
+    ],
+)
+def test_nonsense_is_a_protocol_error(frame: object, complaint: str) -> None:
+    with pytest.raises(ProtocolError, match=complaint):
+        Session().on_frame(frame)
+
+
+def test_peer_that_has_forgotten_is_a_protocol_error() -> None:
+    a, b = End(), End()
+    a.session.push(["x"])
+    exchange(a, b)
+    b.session.beat()
+    exchange(a, b)
+    with pytest.raises(ProtocolError, match="forgotten"):
+        a.session.resume(0)
+
+
+def test_peer_that_claims_what_was_never_sent_is_a_protocol_error() -> None:
+    with pytest.raises(ProtocolError, match="0 were sent"):
+        Session().resume(1)
