@@ -167,8 +167,9 @@ def _kills(asked: Asked, seed: int, nodes: int) -> list[Kill]:
     if asked.kill_at is None:
         return monkey_kills(seed, nodes)
     if len(asked.kill_at) > nodes - 1:
+        others = {1: "is no node", 2: "is 1 node"}.get(nodes, f"are {nodes - 1} nodes")
         raise UsageError(
-            f"--kill-at names {len(asked.kill_at)} times, but there are {nodes - 1} nodes beside the root node, "
+            f"--kill-at names {len(asked.kill_at)} times, but there {others} beside the root node, "
             "which is never killed"
         )
     return kills_at(seed, asked.kill_at, nodes)

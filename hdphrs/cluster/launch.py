@@ -35,6 +35,8 @@ START_DEADLINE_S = JOIN_DEADLINE_S + 5.0
 """Our own patience, longer than that of the nodes, which know better what keeps them."""
 END_S_MAX = 1.5
 """How long nodes may take to end by themselves after the program has ended."""
+AFTER_ROOT_S_MAX = 0.5
+"""How long of that after the root node has ended, which waits for the others."""
 FAREWELL_S_MAX = 0.5
 """How long a program may take to end by itself after the root node died, and again after SIGTERM."""
 
@@ -205,14 +207,16 @@ class _Launcher:
                 os.close(fd)
         if self._end_at_s is None:
             self._end_at_s = time.monotonic() + END_S_MAX
-        self._pump_until(self._all_ended, self._end_at_s - time.monotonic())
+        self._pump_until(lambda: self._ended(self._nodes[:1]), self._end_at_s - time.monotonic())
+        within_s = min(AFTER_ROOT_S_MAX, self._end_at_s - time.monotonic())
+        self._pump_until(lambda: self._ended(self._nodes), within_s)
         for node in self._nodes:
             node.release()
         for node in self._nodes:
             node.destroy()
 
-    def _all_ended(self) -> bool:
-        return all(node.returncode is not None for node in self._nodes)
+    def _ended(self, nodes: Sequence[Node]) -> bool:
+        return all(node.returncode is not None for node in nodes)
 
     # ---- the loop
 

@@ -1,0 +1,179 @@
+"""Starting, with stand-ins for nodes that do as they are told: what the launcher does when a node does not.
+
+A stand-in takes the place of the interpreter in a line `localhost python=...` of the hosts file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.support import Start, wait_until, write_executable, write_program
+
+STAND_IN = f"""#!{sys.executable}
+import os, signal, socket, sys
+from hdphrs.wire import local
+from hdphrs.wire.settings import read_settings
+settings = read_settings(open(0, "rb", buffering=0, closefd=False))
+"""
+JOINED = """
+if settings.root:
+    link = socket.socket(fileno=settings.program_fd)
+    local.Link(link).send([local.READY, True])
+    os.write(settings.status_fd, b"ready\\n")
+    os.close(settings.status_fd)
+"""
+OBEDIENT = STAND_IN + JOINED + "link.recv(1) if settings.root else os.read(0, 1)\n"
+
+
+def hosts(folder: Path, *scripts: str) -> Path:
+    """A hosts file with one local node for each of these scripts, the root first."""
+    lines = []
+    for number, script in enumerate(scripts):
+        path = write_executable(folder / f"python{number}", script)
+        lines.append(f"localhost slots=1 python={path}\n")
+    file = folder / "hosts"
+    file.write_text("".join(lines))
+    return file
+
+
+def test_the_program_runs_when_all_nodes_have_joined(start: Start, tmp_path: Path) -> None:
+    prog = write_program(tmp_path, "print('hello')")
+    run = start("run", "--nodes", hosts(tmp_path, OBEDIENT, OBEDIENT), prog)
+    assert run.finish() == (0, "hello\n", "")
+
+
+def test_all_addresses_are_known_beforehand_and_secrets_are_in_no_argument(start: Start, tmp_path: Path) -> None:
+    tell = STAND_IN + (
+        "port = settings.root_addresses and settings.root_addresses[0][1]\n"
+        "if settings.root:\n"
+        "    listener = socket.socket(fileno=settings.listen_fd)\n"
+        "    port = listener.getsockname()[1]\n"
+        "print(settings.expected, port, settings.secret.hex(), settings.bind, settings.seed, file=sys.stderr)\n"
+    )
+    prog = write_program(tmp_path, "import sys; sys.stdin.read()")
+    file = hosts(tmp_path, tell + OBEDIENT.removeprefix(STAND_IN), tell + "os.read(0, 1)")
+    run = start("run", "--seed", 7, "--nodes", file, prog)
+    assert wait_until(lambda: len(run.processes()) == 4)
+    lines = list(run.processes().values())
+    status, _, errors = run.finish()
+    assert status == 0
+    first, second = sorted((line.split() for line in errors.splitlines()), reverse=True)
+    assert (first[0], second[0]) == ("1", "0")
+    assert first[1:4] == second[1:4]
+    assert len(first[2]) == 64
+    assert first[3] == "127.0.0.1"
+    assert {first[4], second[4]} == {"7", "8"}
+    assert not any(first[2] in line for line in lines)
+
+
+@pytest.mark.parametrize("position", [0, 1])
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [("sys.exit(3)", "exit status 3"), ("os.kill(os.getpid(), signal.SIGKILL)", "killed by SIGKILL")],
+)
+def test_a_node_that_dies_during_start_up_ends_the_run(
+    start: Start, tmp_path: Path, position: int, end: str, status: str
+) -> None:
+    scripts = [STAND_IN + "os.read(0, 1)\n"] * 3
+    scripts[position] = STAND_IN + end
+    run = start("run", "--nodes", hosts(tmp_path, *scripts), write_program(tmp_path, "print('never')"))
+    exit_status, output, errors = run.finish()
+    assert (exit_status, output) == (1, "")
+    kind = "root node" if position == 0 else "node"
+    assert errors.splitlines()[-1].startswith(f"hdphrs: the {kind} on localhost (pid ")
+    assert errors.splitlines()[-1].endswith(f") ended during start-up ({status})")
+
+
+@pytest.mark.parametrize("content", [None, "not executable"])
+def test_an_interpreter_that_cannot_be_started_is_named(start: Start, tmp_path: Path, content: str | None) -> None:
+    python = tmp_path / "python"
+    if content is not None:
+        python.write_text(content)
+    file = tmp_path / "hosts"
+    file.write_text(f"localhost\nlocalhost python={python}\n")
+    reason = "No such file or directory" if content is None else "Permission denied"
+    run = start("run", "--nodes", file, write_program(tmp_path, "print('never')"))
+    assert run.finish() == (1, "", f"hdphrs: localhost: cannot start {python}: {reason}\n")
+
+
+def test_a_program_that_is_interrupted_before_it_began_ends_the_run(start: Start, tmp_path: Path) -> None:
+    file = hosts(tmp_path, STAND_IN + "os.read(0, 1)\n")
+    run = start("run", "--nodes", file, write_program(tmp_path, "print('never')"))
+    assert wait_until(lambda: len(run.named("hdphrs.program")) == 1)
+    run.process.terminate()
+    status, output, _ = run.finish()
+    assert (status, output) == (-signal.SIGTERM, "")
+
+
+def test_nodes_that_do_not_end_are_ended(start: Start, tmp_path: Path) -> None:
+    stubborn = STAND_IN + JOINED + "signal.pause()\n"
+    prog = write_program(tmp_path, "print('done')")
+    run = start("run", "--nodes", hosts(tmp_path, stubborn, stubborn), prog)
+    assert run.finish() == (0, "done\n", "")
+    run.assert_nothing_left()
+
+
+def test_a_dead_root_ends_the_run_with_one_line(start: Start, tmp_path: Path) -> None:
+    prog = write_program(tmp_path, "import signal; print('up'); signal.pause()")
+    run = start("run", "--nodes", hosts(tmp_path, OBEDIENT, OBEDIENT), prog)
+    assert run.read_line() == "up"
+    os.kill(run.named("hdphrs.node")[0], signal.SIGKILL)
+    status, _, errors = run.finish()
+    assert status == 1
+    (line,) = errors.splitlines()
+    assert line.startswith("hdphrs: the root node on localhost (pid ")
+    assert line.endswith(") died (killed by SIGKILL); the program cannot go on")
+
+
+def test_a_dead_node_is_said_and_the_program_goes_on(start: Start, tmp_path: Path) -> None:
+    prog = write_program(tmp_path, "print('up'); input(); print('done')")
+    run = start("run", "--nodes", hosts(tmp_path, OBEDIENT, OBEDIENT), prog)
+    assert run.read_line() == "up"
+    victim = run.named("hdphrs.node")[1]
+    os.kill(victim, signal.SIGKILL)
+    assert run.process.stderr is not None
+    line = run.process.stderr.readline().decode()
+    assert line == f"hdphrs: node on localhost (pid {victim}) died (killed by SIGKILL)\n"
+    assert run.finish(b"\n") == (0, "done\n", "")
+
+
+def test_chaos_kills_whom_the_seed_draws_when_it_is_told(start: Start, tmp_path: Path) -> None:
+    prog = write_program(tmp_path, "input(); print('done')")
+    file = hosts(tmp_path, *[OBEDIENT] * 4)
+    run = start("run", "--kill-at", "0.3,0", "--seed", 5, "--nodes", file, prog)
+    assert wait_until(lambda: len(run.named("hdphrs.node")) == 4)
+    nodes = run.named("hdphrs.node")
+    assert wait_until(lambda: len(run.named("hdphrs.node")) == 2)
+    alive = run.named("hdphrs.node")
+    status, output, errors = run.finish(b"\n")
+    assert (status, output) == (0, "done\n")
+    said, *kills = errors.splitlines()
+    assert said == "hdphrs: chaos: 2 nodes to be killed; the same ones again with --seed 5"
+    line = r"hdphrs: chaos: killing node on localhost \(pid ([0-9]+)\) at ([0-9.]+) s, seed 5"
+    told = [re.fullmatch(line, kill) for kill in kills]
+    assert [match and match[2] for match in told] == ["0", "0.3"]
+    assert {match and match[1] for match in told} == {str(pid) for pid in nodes if pid not in alive}
+    assert nodes[0] in alive
+
+
+def test_a_seed_is_drawn_and_told_when_nodes_are_to_die(start: Start, tmp_path: Path) -> None:
+    prog = write_program(tmp_path, "print('done')")
+    run = start("run", "--chaos-monkey", "--nodes", hosts(tmp_path, OBEDIENT, OBEDIENT), prog)
+    status, output, errors = run.finish()
+    assert (status, output) == (0, "done\n")
+    assert "hdphrs: chaos: 1 node to be killed; the same ones again with --seed " in errors
+
+
+def test_a_launcher_that_is_killed_leaves_nothing(start: Start, tmp_path: Path) -> None:
+    prog = write_program(tmp_path, "import signal; print('up'); signal.pause()")
+    run = start("run", "--nodes", hosts(tmp_path, OBEDIENT, OBEDIENT), prog)
+    assert run.read_line() == "up"
+    assert len(run.processes()) == 4
+    run.process.kill()
+    run.assert_nothing_left()
