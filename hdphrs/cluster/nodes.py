@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import selectors
 import shlex
 import signal
@@ -28,6 +29,7 @@ REMOTE_PYTHON = "python3"
 _SSH_FAILED = 255
 _CANNOT_START = (126, 127)
 _SAID_LINES_MAX = 3
+_NOT_INSTALLED = re.compile(r"No module named '?hdphrs\b")
 
 
 class Node(Protocol):
@@ -197,8 +199,8 @@ class RemoteNode:
             )
         ours = [line.removeprefix("hdphrs: ") for line in said if line.startswith("hdphrs: ")]
         reason = (ours or said or ["it said nothing"])[-1]
-        if "No module named" in reason:
-            reason += f" (is hdphrs installed there for {self._python}?)"
+        if _NOT_INSTALLED.search(reason):
+            return f"{self._host}: hdphrs is not installed for {self._python}"
         return f"{self._host}: the node ended during start-up ({status}): {reason}"
 
     def kill(self) -> bool:

@@ -1,6 +1,7 @@
 """Runs of the command line as real processes, and what is left of them.
 
-Every process of a run inherits a mark in its environment, so that a test finds all of them, and no others.
+Every process of a run inherits a mark in its environment, the folder of its test, so that a test finds all of them,
+and no others.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import subprocess
 import sys
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -37,8 +37,8 @@ def wait_until(condition: Callable[[], object], within_s: float = PATIENCE_S) ->
 class Run:
     """One `python -m hdphrs ...` in a session of its own, as at a terminal's foreground."""
 
-    def __init__(self, arguments: tuple[object, ...], folder: Path, mark: str) -> None:
-        self._mark = f"{MARK}={mark}".encode()
+    def __init__(self, arguments: tuple[object, ...], folder: Path) -> None:
+        self._mark = f"{MARK}={folder}".encode()
         self.process = subprocess.Popen(
             [sys.executable, "-m", "hdphrs", *map(str, arguments)],
             stdin=subprocess.PIPE,
@@ -46,7 +46,7 @@ class Run:
             stderr=subprocess.PIPE,
             start_new_session=True,
             cwd=folder,
-            env=environment(mark),
+            env=os.environ | environment(folder),
         )
 
     def finish(self, stdin: bytes = b"", within_s: float = PATIENCE_S) -> tuple[int, str, str]:
@@ -93,10 +93,10 @@ class Run:
                     stream.close()
 
 
-def environment(mark: str) -> dict[str, str]:
-    """The environment of a run: ours, the mark, and the way to this package, installed or not."""
+def environment(folder: Path) -> dict[str, str]:
+    """What a run needs in its environment: the mark, and the way to this package, installed or not."""
     path = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
-    return os.environ | {MARK: mark, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
+    return {MARK: str(folder), "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
 
 
 Start = Callable[..., Run]
@@ -107,8 +107,8 @@ def runs(folder: Path) -> Iterator[Start]:
     """A function that starts runs in `folder`; at the end none of them has left anything."""
     started: list[Run] = []
 
-    def start(*arguments: object, mark: str | None = None) -> Run:
-        started.append(Run(arguments, folder, mark or uuid.uuid4().hex))
+    def start(*arguments: object) -> Run:
+        started.append(Run(arguments, folder))
         return started[-1]
 
     try:

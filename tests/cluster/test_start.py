@@ -8,34 +8,19 @@ from __future__ import annotations
 import os
 import re
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.support import Start, wait_until, write_executable, write_program
-
-STAND_IN = f"""#!{sys.executable}
-import os, signal, socket, sys
-from hdphrs.wire import local
-from hdphrs.wire.settings import read_settings
-settings = read_settings(open(0, "rb", buffering=0, closefd=False))
-"""
-JOINED = """
-if settings.root:
-    link = socket.socket(fileno=settings.program_fd)
-    local.Link(link).send([local.READY, True])
-    os.write(settings.status_fd, b"ready\\n")
-    os.close(settings.status_fd)
-"""
-OBEDIENT = STAND_IN + JOINED + "link.recv(1) if settings.root else os.read(0, 1)\n"
+from tests.cluster.stand_ins import JOINED, OBEDIENT, SERVES, TOLD, stand_in
+from tests.cluster.support import Start, wait_until, write_program
 
 
 def hosts(folder: Path, *scripts: str) -> Path:
     """A hosts file with one local node for each of these scripts, the root first."""
     lines = []
     for number, script in enumerate(scripts):
-        path = write_executable(folder / f"python{number}", script)
+        path = stand_in(folder, f"python{number}", script)
         lines.append(f"localhost slots=1 python={path}\n")
     file = folder / "hosts"
     file.write_text("".join(lines))
@@ -49,7 +34,7 @@ def test_the_program_runs_when_all_nodes_have_joined(start: Start, tmp_path: Pat
 
 
 def test_all_addresses_are_known_beforehand_and_secrets_are_in_no_argument(start: Start, tmp_path: Path) -> None:
-    tell = STAND_IN + (
+    tell = TOLD + (
         "port = settings.root_addresses and settings.root_addresses[0][1]\n"
         "if settings.root:\n"
         "    listener = socket.socket(fileno=settings.listen_fd)\n"
@@ -57,7 +42,7 @@ def test_all_addresses_are_known_beforehand_and_secrets_are_in_no_argument(start
         "print(settings.expected, port, settings.secret.hex(), settings.bind, settings.seed, file=sys.stderr)\n"
     )
     prog = write_program(tmp_path, "import sys; sys.stdin.read()")
-    file = hosts(tmp_path, tell + OBEDIENT.removeprefix(STAND_IN), tell + "os.read(0, 1)")
+    file = hosts(tmp_path, tell + JOINED + SERVES, tell + "os.read(0, 1)")
     run = start("run", "--seed", 7, "--nodes", file, prog)
     assert wait_until(lambda: len(run.processes()) == 4)
     lines = list(run.processes().values())
@@ -80,8 +65,8 @@ def test_all_addresses_are_known_beforehand_and_secrets_are_in_no_argument(start
 def test_a_node_that_dies_during_start_up_ends_the_run(
     start: Start, tmp_path: Path, position: int, end: str, status: str
 ) -> None:
-    scripts = [STAND_IN + "os.read(0, 1)\n"] * 3
-    scripts[position] = STAND_IN + end
+    scripts = [TOLD + "os.read(0, 1)\n"] * 3
+    scripts[position] = TOLD + end
     run = start("run", "--nodes", hosts(tmp_path, *scripts), write_program(tmp_path, "print('never')"))
     exit_status, output, errors = run.finish()
     assert (exit_status, output) == (1, "")
@@ -103,7 +88,7 @@ def test_an_interpreter_that_cannot_be_started_is_named(start: Start, tmp_path: 
 
 
 def test_a_program_that_is_interrupted_before_it_began_ends_the_run(start: Start, tmp_path: Path) -> None:
-    file = hosts(tmp_path, STAND_IN + "os.read(0, 1)\n")
+    file = hosts(tmp_path, TOLD + "os.read(0, 1)\n")
     run = start("run", "--nodes", file, write_program(tmp_path, "print('never')"))
     assert wait_until(lambda: len(run.named("hdphrs.program")) == 1)
     run.process.terminate()
@@ -112,7 +97,7 @@ def test_a_program_that_is_interrupted_before_it_began_ends_the_run(start: Start
 
 
 def test_nodes_that_do_not_end_are_ended(start: Start, tmp_path: Path) -> None:
-    stubborn = STAND_IN + JOINED + "signal.pause()\n"
+    stubborn = TOLD + JOINED + "signal.pause()\n"
     prog = write_program(tmp_path, "print('done')")
     run = start("run", "--nodes", hosts(tmp_path, stubborn, stubborn), prog)
     assert run.finish() == (0, "done\n", "")

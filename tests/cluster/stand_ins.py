@@ -1,0 +1,53 @@
+"""Stand-ins for nodes: scripts in the place of the interpreter, which do as they are told.
+
+They are named by `python=` in the hosts file, so the launcher starts them as it starts a node.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from tests.cluster.support import environment, write_executable
+
+TOLD = """import os, signal, socket, sys
+from hdphrs.wire import local
+from hdphrs.wire.settings import read_settings
+settings = read_settings(open(0, "rb", buffering=0, closefd=False))
+"""
+"""Reads its settings."""
+
+JOINED = """
+if settings.root:
+    link = socket.socket(fileno=settings.program_fd)
+    local.Link(link).send([local.READY, True])
+    os.write(settings.status_fd, b"ready\\n")
+    os.close(settings.status_fd)
+"""
+"""Lets the program begin, if it is the root."""
+
+SERVES = "link.recv(1) if settings.root else os.read(0, 1)\n"
+"""Ends with the program if it is the root, else with its leash."""
+
+OBEDIENT = TOLD + JOINED + SERVES
+
+
+def interpreter(folder: Path, name: str, *arguments: str) -> Path:
+    """An executable that starts our interpreter in the environment of the test with this folder, which ssh loses.
+
+    Args:
+        arguments: for the interpreter, before those that the launcher gives.
+    """
+    variables = environment(folder).items()
+    settings = " ".join(f"{variable}={shlex.quote(value)}" for variable, value in variables)
+    command = shlex.join([sys.executable, *arguments])
+    return write_executable(folder / name, f'#!/bin/sh\nexport {settings}\nexec {command} "$@"\n')
+
+
+def stand_in(folder: Path, name: str, text: str) -> Path:
+    """An interpreter that runs this script, whatever it is told to run."""
+    script = folder / f"{name}.script"
+    script.write_text(text)
+    return interpreter(folder, name, os.fspath(script))

@@ -1,0 +1,181 @@
+"""Hosts behind ssh, with a real OpenSSH server.  `127.0.0.1` goes through it, `localhost` does not."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import sshd
+from tests.cluster.sshd import SshServer, ssh_server, unused_port
+from tests.cluster.stand_ins import JOINED, OBEDIENT, TOLD, interpreter, stand_in
+from tests.cluster.support import Run, Start, wait_until, write_program
+
+pytestmark = pytest.mark.skipif(sshd.missing() is not None, reason=str(sshd.missing()))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServer]:
+    with ssh_server(tmp_path_factory.mktemp("sshd")) as running:
+        yield running
+
+
+def hosts(folder: Path, *remote: Path | str) -> Path:
+    """A hosts file with a local root that stands in, and one line for each of these interpreters behind ssh."""
+    root = stand_in(folder, "root", OBEDIENT)
+    file = folder / "hosts"
+    lines = [f"localhost slots=1 python={root}", *(f"127.0.0.1 slots=1 python={path}" for path in remote)]
+    file.write_text("\n".join(lines))
+    return file
+
+
+def unready_hosts(folder: Path, remote: Path | str) -> Path:
+    """The same, but the root is never ready."""
+    file = hosts(folder, remote)
+    stand_in(folder, "root", TOLD + "os.read(0, 1)\n")
+    return file
+
+
+def named(run: Run, script: str) -> list[int]:
+    return [pid for pid, line in run.processes().items() if f"/{script} " in line]
+
+
+def test_a_node_behind_ssh_gets_its_settings_and_its_output_is_marked(
+    start: Start, server: SshServer, tmp_path: Path
+) -> None:
+    # More than a pipe holds, so that it is not sent in one piece.
+    (tmp_path / "large.py").write_bytes(os.urandom(100_000).hex().encode())
+    told = TOLD + (
+        "print('before all have joined', file=sys.stderr)\n"
+        "open('told', 'w').write(repr((settings.root_addresses, settings.bind, settings.credentials is None,\n"
+        "    len(settings.program_archive) > 80000, sys.flags.safe_path)))\n"
+        "os.kill(os.getpid(), signal.SIGSTOP)\n"
+        "print('to the output', flush=True)\n"
+        "print('to the errors', file=sys.stderr)\n"
+        "os.read(0, 1)\n"
+    )
+    prog = write_program(tmp_path, "print('up', flush=True); input(); print('done')")
+    remote = stand_in(tmp_path, "remote", f"import os; os.chdir({str(tmp_path)!r})\n{told}")
+    run = start("run", "--ssh", server.command(), "--nodes", hosts(tmp_path, remote), prog)
+    assert run.read_line() == "up"
+    assert wait_until(lambda: any("T" in state(pid) for pid in named(run, "remote.script")))
+    (pid,) = named(run, "remote.script")
+    os.kill(pid, signal.SIGCONT)
+    assert run.read_line() == "to the output"
+    status, output, errors = run.finish(b"\n")
+    assert (status, output) == (0, "done\n")
+    assert [line for line in errors.splitlines() if "before" not in line] == ["[127.0.0.1] to the errors"]
+    addresses = r"\(\(\('127.0.0.1', [0-9]+\), .*\), '0.0.0.0', False, True, True\)"
+    assert re.fullmatch(addresses, (tmp_path / "told").read_text())
+
+
+def state(pid: int) -> str:
+    """The state of a process, as ps shows it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def test_the_end_of_the_program_is_the_end_of_all_nodes(start: Start, server: SshServer, tmp_path: Path) -> None:
+    remote = stand_in(tmp_path, "remote", OBEDIENT)
+    prog = write_program(tmp_path, "print('done')")
+    run = start("run", "--ssh", server.command(), "--nodes", hosts(tmp_path, remote, remote), prog)
+    assert run.finish() == (0, "done\n", "")
+
+
+@pytest.mark.parametrize("end", ["killed", "stubborn"])
+def test_nothing_is_left_behind_ssh(start: Start, server: SshServer, tmp_path: Path, end: str) -> None:
+    remote = stand_in(tmp_path, "remote", TOLD + JOINED + "os.read(0, 1)\n")
+    prog = write_program(tmp_path, "print('up'); input()")
+    run = start("run", "--ssh", server.command(), "--nodes", hosts(tmp_path, remote), prog)
+    assert run.read_line() == "up"
+    assert wait_until(lambda: named(run, "remote.script"))
+    if end == "killed":
+        run.process.kill()
+    else:
+        assert run.finish(b"\n")[0] == 0
+    run.assert_nothing_left()
+
+
+def test_chaos_reaches_a_node_behind_ssh_by_its_leash(start: Start, server: SshServer, tmp_path: Path) -> None:
+    mortal = TOLD + "if os.read(0, 1) == b'K': os.kill(os.getpid(), signal.SIGKILL)\n"
+    file = hosts(tmp_path, stand_in(tmp_path, "remote", mortal))
+    prog = write_program(tmp_path, "input(); print('done')")
+    run = start("run", "--kill-at", "0", "--seed", 1, "--ssh", server.command(), "--nodes", file, prog)
+    assert run.process.stderr is not None
+    said = [run.process.stderr.readline().decode() for _ in range(2)]
+    assert said[1] == "hdphrs: chaos: killing node on 127.0.0.1 at 0 s, seed 1\n"
+    assert wait_until(lambda: not named(run, "remote.script"))
+    assert run.finish(b"\n") == (0, "done\n", "")
+
+
+def test_a_refused_key_is_said_in_the_words_of_ssh(start: Start, server: SshServer, tmp_path: Path) -> None:
+    file = unready_hosts(tmp_path, "python3")
+    prog = write_program(tmp_path, "print('never')")
+    status, output, errors = start("run", "--ssh", server.command(key="stranger"), "--nodes", file, prog).finish()
+    assert (status, output) == (1, "")
+    assert re.fullmatch(r"hdphrs: cannot reach 127\.0\.0\.1 with ssh: .*Permission denied \(publickey\)\.\n", errors)
+
+
+def test_a_port_where_nobody_listens_is_said_in_the_words_of_ssh(
+    start: Start, server: SshServer, tmp_path: Path
+) -> None:
+    file = unready_hosts(tmp_path, "python3")
+    prog = write_program(tmp_path, "print('never')")
+    command = server.command(port=unused_port())
+    status, output, errors = start("run", "--ssh", command, "--nodes", file, prog).finish()
+    assert (status, output) == (1, "")
+    assert re.fullmatch(r"hdphrs: cannot reach 127\.0\.0\.1 with ssh: .*Connection refused\n", errors)
+
+
+def test_a_missing_interpreter_is_named(start: Start, server: SshServer, tmp_path: Path) -> None:
+    file = unready_hosts(tmp_path, "/nonexistent/python")
+    prog = write_program(tmp_path, "print('never')")
+    status, output, errors = start("run", "--ssh", server.command(), "--nodes", file, prog).finish()
+    assert (status, output) == (1, "")
+    assert re.fullmatch(
+        r"hdphrs: 127\.0\.0\.1: cannot start /nonexistent/python: .*No such file or directory "
+        r"\(name another one with python=PATH in the hosts file\)\n",
+        errors,
+    )
+
+
+def test_another_version_of_python_is_named(start: Start, server: SshServer, tmp_path: Path) -> None:
+    other = (
+        "import platform, runpy, sys\n"
+        "platform.python_version_tuple = lambda: ('3', '99', '0')\n"
+        "sys.argv = ['node']\n"
+        "runpy.run_module('hdphrs.node', run_name='__main__')\n"
+    )
+    file = unready_hosts(tmp_path, stand_in(tmp_path, "remote", other))
+    prog = write_program(tmp_path, "print('never')")
+    status, output, errors = start("run", "--ssh", server.command(), "--nodes", file, prog).finish()
+    assert (status, output) == (1, "")
+    assert re.fullmatch(
+        r"hdphrs: 127\.0\.0\.1: the node ended during start-up \(exit status 1\): "
+        r"this host runs Python 3\.99, the program's host runs [0-9.]+; install the same version.*\n",
+        errors,
+    )
+
+
+def test_a_host_without_hdphrs_is_told_so(start: Start, server: SshServer, tmp_path: Path) -> None:
+    file = unready_hosts(tmp_path, interpreter(tmp_path, "remote", "-I", "-S"))
+    prog = write_program(tmp_path, "print('never')")
+    run = start("run", "--ssh", server.command(), "--nodes", file, prog)
+    assert run.finish() == (1, "", f"hdphrs: 127.0.0.1: hdphrs is not installed for {tmp_path}/remote\n")
+
+
+def test_a_command_for_ssh_that_does_not_exist_is_named(start: Start, tmp_path: Path) -> None:
+    file = unready_hosts(tmp_path, "python3")
+    prog = write_program(tmp_path, "print('never')")
+    run = start("run", "--ssh", "/nonexistent/ssh", "--nodes", file, prog)
+    assert run.finish() == (
+        1,
+        "",
+        "hdphrs: cannot start /nonexistent/ssh to reach 127.0.0.1: No such file or directory\n",
+    )
