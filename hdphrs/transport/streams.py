@@ -18,7 +18,7 @@ from hdphrs.transport.tls import TlsContexts
 from hdphrs.wire.framing import FrameDecoder, encode_frame
 from hdphrs.wire.handshake import NONCE_BYTES, Handshake, Role
 
-RECEIVE_BYTES: Final = 1 << 16
+RECEIVE_BYTES: Final = 1 << 18
 
 HANDSHAKE_S_MAX: Final = 5.0
 """A connection that has not proved itself by then is closed."""

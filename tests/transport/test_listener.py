@@ -207,6 +207,10 @@ def test_member_that_speaks_nonsense_is_suspected_and_has_no_second_chance(caplo
             suspected = await root.inbox.next()
             assert str(suspected) == "Suspected(node=1)"
             liar.close()
+            again = await greet(root.port, pack_greeting(Resume(ONE, ROOT, 1001, 0)))
+            with pytest.raises(Lost):
+                await again.read_greeting()
+            again.close()
             await settle()
             assert not root.inbox.events
 

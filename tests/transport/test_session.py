@@ -90,6 +90,18 @@ def test_connection_breaks_anywhere_then_every_message_arrives_once_and_in_order
         assert ends[side].session.settled
 
 
+def test_message_that_arrives_twice_is_delivered_once() -> None:
+    a, b = End(), End()
+    a.session.push(["x"])
+    write(a, b)
+    word = b.session.received
+    b.take(1000)  # what the old connection still brought, after the new one had been greeted
+    a.session.resume(word)
+    write(a, b)
+    b.take(1000)
+    assert b.delivered == [["x"]]
+
+
 def test_session_with_nothing_to_say_writes_nothing() -> None:
     a, b = End(), End()
     a.session.push(["x"])

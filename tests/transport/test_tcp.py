@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import socket
+import struct
 
 import pytest
 import trio
@@ -14,8 +16,11 @@ from hdphrs.protocol.events import Arrived, Received, Suspected
 from hdphrs.protocol.messages import Code, Term, Welcome
 from hdphrs.protocol.tasks import ROOT, Member, NodeId
 from hdphrs.transport import Fenced
+from hdphrs.transport.greeting import Join, pack_greeting
 from hdphrs.transport.listener import listening_socket
+from hdphrs.transport.streams import FrameStream, connect
 from hdphrs.transport.tcp import TcpTransport
+from hdphrs.wire.handshake import Role
 from tests.transport.support import (
     DETECT_AFTER_S,
     HEARTBEAT_S,
@@ -208,7 +213,6 @@ def test_silence_ends_before_anybody_has_ruled_then_the_session_goes_on() -> Non
             assert root.inbox.events.popleft() == Suspected(ONE)
             assert one.inbox.events.popleft() == Suspected(ROOT)
             proxy.deaf = trio.Event()
-            proxy.break_all()
             while not (root.inbox.events and one.inbox.events):
                 await pass_time(clock, HEARTBEAT_S)
             assert await one.inbox.next() == Received(ROOT, numbered(1))
@@ -416,6 +420,26 @@ def test_newcomer_that_leaves_before_it_is_admitted_is_suspected() -> None:
             await new.transport.aclose()
             root.transport.admit(arrived.ticket, Member(ONE, "h", 1, arrived.address, 1))
             assert await root.inbox.next() == Suspected(ONE)
+
+    run(main)
+
+
+def test_connection_of_a_newcomer_breaks_while_it_is_admitted_then_it_is_suspected_at_once() -> None:
+    async def main() -> None:
+        async with cluster() as c:
+            root = await c.start(ROOT)
+            other = await c.start()
+            raw = await connect(("127.0.0.1", root.port))
+            stream = FrameStream(raw, None, Role.DIALER)
+            await stream.authenticate(SECRET)
+            await stream.write_frame(pack_greeting(Join("h", 1, 1, other.port)))
+            arrived = await root.inbox.expect(Arrived)
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            stream.close()
+            await settle()
+            root.transport.admit(arrived.ticket, Member(ONE, "h", 1, arrived.address, 1))
+            with trio.fail_after(0.5):
+                assert await root.inbox.next() == Suspected(ONE)
 
     run(main)
 

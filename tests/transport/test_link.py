@@ -1,0 +1,106 @@
+"""The moment in which one connection takes over from another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import trio
+
+from hdphrs.protocol.messages import Message
+from hdphrs.transport.link import Link
+from hdphrs.transport.session import Session
+from hdphrs.transport.streams import FrameStream, Lost
+from hdphrs.wire.codec import pack_message
+from tests.transport.support import numbered, run, settle
+
+
+class SlowStream(FrameStream):
+    """Completes what is under way even though it has been cancelled, as a kernel may."""
+
+    def __init__(self) -> None:
+        self.release = trio.Event()
+        self.frames: list[Any] = []
+
+    async def read(self) -> tuple[list[Any], int]:
+        with trio.CancelScope(shield=True):
+            await self.release.wait()
+        if not self.frames:
+            raise Lost("test")
+        return [self.frames.pop()], 1
+
+    async def write(self, data: bytes) -> None:
+        with trio.CancelScope(shield=True):
+            await self.release.wait()
+
+    def close(self) -> None:
+        pass
+
+
+def test_closed_link_that_was_writing_leaves_the_rest_to_its_successor() -> None:
+    async def main() -> None:
+        session, stream = Session(), SlowStream()
+        link = Link(stream, session, lambda _: None, lambda: None)
+        session.push([1])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(link.run)
+            await settle()
+            link.close()
+            session.resume(0)
+            session.push([2])
+            link.wake()
+            stream.release.set()
+        assert session.batch().count(b"\x93") == 2
+
+    run(main)
+
+
+def test_closed_link_that_was_about_to_write_leaves_everything_to_its_successor() -> None:
+    async def main() -> None:
+        session, stream = Session(), SlowStream()
+        link = Link(stream, session, lambda _: None, lambda: None)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(link.run)
+            await settle()
+            link.wake()  # too late to be cancelled: the writer is on its way already
+            link.close()
+            session.resume(0)
+            session.push([1])
+            stream.release.set()
+        assert session.batch()
+
+    run(main)
+
+
+def test_closed_link_that_was_reading_delivers_nothing_any_more() -> None:
+    async def main() -> None:
+        session, stream = Session(), SlowStream()
+        delivered: list[Message] = []
+        link = Link(stream, session, delivered.append, lambda: None)
+        stream.frames = [[0, 1, pack_message(numbered(1))]]
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(link.run)
+            await settle()
+            link.close()
+            stream.release.set()
+        assert not delivered
+        assert session.received == 0
+
+    run(main)
+
+
+def test_driver_that_fences_a_peer_because_of_a_message_hears_nothing_after_it() -> None:
+    async def main() -> None:
+        session, stream = Session(), SlowStream()
+        delivered: list[Message] = []
+
+        def deliver(message: Message) -> None:
+            delivered.append(message)
+            link.close()
+
+        link = Link(stream, session, deliver, lambda: None)
+        stream.frames = [[0, 2, pack_message(numbered(2))], [0, 1, pack_message(numbered(1))]]
+        stream.release.set()
+        await link.run()
+        assert delivered == [numbered(1)]
+
+    run(main)
