@@ -76,6 +76,8 @@ class _Launcher:
         self._selector = selectors.DefaultSelector()
         self._nodes: list[Node] = []
         self._program: subprocess.Popen[bytes] | None = None
+        self._early_signals: list[int] = []
+        """Those that came before there was a program, Ctrl-C too."""
         self._leash: int | None = None
         self._status_fd: int | None = None
         self._ready_at_s: float | None = None
@@ -116,6 +118,8 @@ class _Launcher:
                 self._program = start_program(self._options.program, self._options.args, ours.fileno(), leash)
             finally:
                 os.close(leash)
+            for number in self._early_signals:
+                self._program.send_signal(number)
             for plan, told in zip(plans[1:], settings[1:], strict=True):
                 self._nodes.append(
                     RemoteNode(plan, told, self._options.ssh, self._selector) if plan.remote else LocalNode(plan, told)
@@ -160,16 +164,15 @@ class _Launcher:
     def _watch(self, program: subprocess.Popen[bytes]) -> int:
         """Wait for the program's end; its exit status, or that of a run whose root died."""
         root, *others = self._nodes
-        mourned: set[int] = set()
         while program.returncode is None:
             self._pump(self._until_next_kill())
             if root.returncode:
                 return self._root_lost(program)
             self._strike()
-            for number, node in enumerate(others):
-                if node.returncode and number not in mourned and not node.doomed:
-                    mourned.add(number)
-                    self._options.say(f"{node.label} died ({describe_status(node.returncode)})")
+            if self._options.verbose:
+                for node in [node for node in others if node.returncode]:
+                    others.remove(node)  # the root tells what it means for the run; how it died, only we know
+                    self._options.say(f"{node.label} died ({describe_status(node.returncode or 0)})")
         return program.returncode
 
     def _until_next_kill(self) -> float | None:
@@ -241,6 +244,6 @@ class _Launcher:
     def _on_signal(self, number: int) -> None:
         """Ctrl-C reaches the program without us; what is meant for us alone is handed on to it."""
         if self._program is None:
-            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
-        if number != signal.SIGINT:
+            self._early_signals.append(number)
+        elif number != signal.SIGINT:
             self._program.send_signal(number)  # does nothing if it has been waited for

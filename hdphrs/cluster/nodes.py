@@ -43,10 +43,6 @@ class Node(Protocol):
     def returncode(self) -> int | None:
         """As of `poll`; None while it lives."""
 
-    @property
-    def doomed(self) -> bool:
-        """Whether `kill` was called: its death is no news."""
-
     def poll(self) -> int | None:
         """Look whether it has ended."""
 
@@ -90,7 +86,6 @@ class LocalNode:
             self._process = start_node(settings, command=[python, "-m", "hdphrs.node"], pass_fds=pass_fds)
         except OSError as error:
             raise StartError(f"{plan.host}: cannot start {python}: {error.strerror}") from error
-        self.doomed = False
         kind = "root node" if settings.root else "node"
         self.label = f"{kind} on {plan.host} (pid {self._process.pid})"
 
@@ -107,7 +102,6 @@ class LocalNode:
     def kill(self) -> bool:
         if self._process.poll() is not None:
             return False
-        self.doomed = True
         self._process.kill()
         return True
 
@@ -151,7 +145,6 @@ class RemoteNode:
         self._selector = selector
         self._ready = False
         self._tail = Tail()
-        self.doomed = False
         self.label = f"node on {plan.host}"
         try:
             # In a session of its own it has no terminal: Ctrl-C does not reach it, and it cannot ask for anything.
@@ -206,7 +199,6 @@ class RemoteNode:
     def kill(self) -> bool:
         if self._process.poll() is not None or self._leash.closed:
             return False
-        self.doomed = True
         self._unsent = memoryview(bytes(self._unsent) + LEASH_KILL)
         self._write()
         return True

@@ -116,15 +116,16 @@ def test_a_dead_root_ends_the_run_with_one_line(start: Start, tmp_path: Path) ->
     assert line.endswith(") died (killed by SIGKILL); the program cannot go on")
 
 
-def test_a_dead_node_is_said_and_the_program_goes_on(start: Start, tmp_path: Path) -> None:
+def test_how_a_node_died_is_said_if_asked_and_the_program_goes_on(start: Start, tmp_path: Path) -> None:
     prog = write_program(tmp_path, "print('up'); input(); print('done')")
-    run = start("run", "--nodes", hosts(tmp_path, OBEDIENT, OBEDIENT), prog)
+    run = start("run", "-v", "--nodes", hosts(tmp_path, OBEDIENT, OBEDIENT), prog)
     assert run.read_line() == "up"
     victim = run.named("hdphrs.node")[1]
     os.kill(victim, signal.SIGKILL)
     assert run.process.stderr is not None
-    line = run.process.stderr.readline().decode()
-    assert line == f"hdphrs: node on localhost (pid {victim}) died (killed by SIGKILL)\n"
+    lines = [run.process.stderr.readline().decode() for _ in range(3)]
+    assert lines[1] == f"hdphrs: started node on localhost (pid {victim}), 1 schedulers\n"
+    assert lines[2] == f"hdphrs: node on localhost (pid {victim}) died (killed by SIGKILL)\n"
     assert run.finish(b"\n") == (0, "done\n", "")
 
 

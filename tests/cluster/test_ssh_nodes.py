@@ -1,0 +1,107 @@
+"""Real nodes behind a real OpenSSH server: the whole way, with mutual TLS."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import sshd
+from tests.cluster.sshd import SshServer, ssh_server
+from tests.cluster.stand_ins import interpreter
+from tests.cluster.support import Start, wait_until, write_program
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sshd.missing() is not None, reason=str(sshd.missing())),
+]
+
+WORK = """
+import sys
+import hdphrs
+import helper
+
+def work(low, high):
+    if high - low <= 10:
+        return sum(helper.phi(n) for n in range(low, high))
+    middle = (low + high) // 2
+    right = hdphrs.spawn(work, middle, high)
+    return work(low, middle) + hdphrs.get(right)
+
+if __name__ == "__main__":
+    print(hdphrs.all_nodes(), flush=True)
+    if len(sys.argv) > 1:
+        input()
+    placed = [hdphrs.spawn_at(node, helper.phi, 97) for node in hdphrs.all_nodes()]
+    print([hdphrs.get(future) for future in placed])
+    print("result:", hdphrs.run(work, 1, 1001))
+"""
+HELPER = """
+from math import gcd
+
+def phi(n):
+    return sum(gcd(n, k) == 1 for k in range(1, n + 1))
+"""
+RESULT = "result: 304192"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServer]:
+    with ssh_server(tmp_path_factory.mktemp("sshd")) as running:
+        yield running
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    write_program(tmp_path, HELPER, "helper.py")
+    return write_program(tmp_path, WORK)
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Path:
+    """A local root, another local node, and two behind ssh."""
+    python = interpreter(tmp_path, "python")
+    file = tmp_path / "hosts"
+    file.write_text(f"localhost slots=1\n127.0.0.1 slots=1 python={python}\n" * 2)
+    return file
+
+
+def test_nodes_behind_ssh_work_with_the_programs_own_modules(
+    start: Start, server: SshServer, hosts: Path, program: Path, tmp_path: Path
+) -> None:
+    report = tmp_path / "report.json"
+    run = start("run", "--ssh", server.command(), "--nodes", hosts, "--report", report, program)
+    status, output, errors = run.finish()
+    assert (status, errors) == (0, "")
+    assert output.splitlines() == ["[0, 1, 2, 3]", "[96, 96, 96, 96]", RESULT]
+    nodes = json.loads(report.read_text())["nodes"]
+    assert sorted(node["host"] for node in nodes) == ["127.0.0.1", "127.0.0.1", "localhost", "localhost"]
+
+
+def test_chaos_behind_ssh_leaves_the_answer_right(start: Start, server: SshServer, hosts: Path, program: Path) -> None:
+    run = start("run", "--ssh", server.command(), "--nodes", hosts, "--kill-at", "0,0,0", program, "wait")
+    assert run.read_line() == "[0, 1, 2, 3]"
+    assert wait_until(lambda: len(run.named("hdphrs.node")) == 1)
+    status, output, errors = run.finish(b"\n")
+    assert (status, output.splitlines()[-1]) == (0, RESULT)
+    assert errors.count("hdphrs: chaos: killing node on ") == 3
+
+
+@pytest.mark.parametrize("victim", ["launcher", "root node", "program"])
+def test_kill_9_leaves_nothing_behind_ssh(
+    start: Start, server: SshServer, hosts: Path, program: Path, victim: str
+) -> None:
+    run = start("run", "--ssh", server.command(), "--nodes", hosts, program, "wait")
+    assert run.read_line() == "[0, 1, 2, 3]"
+    pid = {
+        "launcher": run.process.pid,
+        "root node": run.named("hdphrs.node")[0],
+        "program": run.named("hdphrs.program")[0],
+    }[victim]
+    os.kill(pid, signal.SIGKILL)
+    assert run.finish()[0] == (1 if victim == "root node" else -signal.SIGKILL)
+    run.assert_nothing_left()
