@@ -38,7 +38,7 @@ class Run:
     """One `python -m hdphrs ...` in a session of its own, as at a terminal's foreground."""
 
     def __init__(self, arguments: tuple[object, ...], folder: Path) -> None:
-        self._mark = f"{MARK}={folder}".encode()
+        self._folder = folder
         self.process = subprocess.Popen(
             [sys.executable, "-m", "hdphrs", *map(str, arguments)],
             stdin=subprocess.PIPE,
@@ -65,12 +65,7 @@ class Run:
 
     def processes(self) -> dict[int, str]:
         """The command lines of all living processes of this run, by process id."""
-        found = {}
-        for entry in Path("/proc").iterdir():
-            with suppress(OSError):
-                if entry.name.isdigit() and self._mark in (entry / "environ").read_bytes().split(b"\0"):
-                    found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-        return found
+        return processes_of(self._folder)
 
     def named(self, module: str) -> list[int]:
         """The processes that run this module, the oldest first."""
@@ -91,6 +86,17 @@ class Run:
             if stream is not None:
                 with suppress(BrokenPipeError):
                     stream.close()
+
+
+def processes_of(folder: Path) -> dict[int, str]:
+    """The command lines of all living processes that were started by the test with this folder, by process id."""
+    mark = f"{MARK}={folder}".encode()
+    found = {}
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdigit() and mark in (entry / "environ").read_bytes().split(b"\0"):
+                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+    return found
 
 
 def environment(folder: Path) -> dict[str, str]:

@@ -12,8 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from hdphrs.cluster import launch as launcher
+from hdphrs.cluster.options import RunOptions
+from hdphrs.cluster.plan import NodePlan
+from hdphrs.errors import StartError
 from tests.cluster.stand_ins import JOINED, OBEDIENT, SERVES, TOLD, stand_in
-from tests.cluster.support import Start, wait_until, write_program
+from tests.cluster.support import Start, environment, processes_of, wait_until, write_program
 
 
 def hosts(folder: Path, *scripts: str) -> Path:
@@ -94,6 +98,31 @@ def test_a_program_that_is_interrupted_before_it_began_ends_the_run(start: Start
     run.process.terminate()
     status, output, _ = run.finish()
     assert (status, output) == (-signal.SIGTERM, "")
+
+
+def test_nodes_that_do_not_join_in_time_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in environment(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(launcher, "START_DEADLINE_S", 0.5)
+    idle = NodePlan("localhost", 1, str(stand_in(tmp_path, "python", TOLD + "os.read(0, 1)\n")))
+    options = RunOptions(
+        program=str(write_program(tmp_path, "print('never')")),
+        args=(),
+        nodes=(idle, idle),
+        ssh=("ssh",),
+        reliable=True,
+        attempts_max=3,
+        detect_after_s=5.0,
+        seed=0,
+        report=None,
+        verbose=False,
+        say=lambda line: pytest.fail(line),
+    )
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)]
+    with pytest.raises(StartError, match=r"not all nodes joined within 0\.5 s \(hosts: localhost\)"):
+        launcher.launch(options)
+    assert before == [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)]
+    assert not processes_of(tmp_path)
 
 
 def test_nodes_that_do_not_end_are_ended(start: Start, tmp_path: Path) -> None:
