@@ -10,7 +10,7 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import trio
@@ -26,7 +26,8 @@ from hdphrs.node.report import Report
 from hdphrs.protocol.effects import Halt
 from hdphrs.protocol.events import Terminate
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import PROGRAM, ROOT, Member
+from hdphrs.protocol.tasks import PROGRAM, ROOT
+from hdphrs.transport.interface import Transport
 from hdphrs.transport.tcp import TcpTransport
 from hdphrs.wire import local
 from hdphrs.wire.page import Page
@@ -39,14 +40,10 @@ ORPHAN_S = 1.5
 async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProcess]) -> int:
     """The career of the root node; the exit status."""
     with _crew(page, processes, settings) as crew, unwrapped():
-        core = Node.root(
-            Member(ROOT, settings.host, settings.slots, ("", 0), os.getpid()),
-            _config(settings),
-            _chooser(settings),
-        )
+        core = Node.root(_config(settings), _chooser(settings))
         report = Report(core, settings)
         program = NodeLink(socket.socket(fileno=settings.program_fd))
-        driver = Driver(core, crew, program=program, on_death=report.died)
+        driver = Driver(core, crew, program=program, on_join=report.joined, on_death=report.died)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(driver.tick)
             nursery.start_soon(crew.run, driver.handle, core.counters)
@@ -65,6 +62,7 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
                 await _end(driver, crew)
                 raise StartError(refusal)
             driver.tell_nodes()
+            report.begun()
             program.post([local.READY, settings.reliable])
             program.flush()
             _tell_launcher(settings)
@@ -101,6 +99,8 @@ async def _member_life(settings: NodeSettings, crew: Crew) -> Halt:
         await transport.join(
             settings.root_addresses, settings.host, settings.slots, os.getpid(), settings.join_deadline_s
         )
+        while core.me is None:
+            await driver.members_changed.wait()
         nursery.start_soon(driver.tick)
         nursery.start_soon(crew.run, driver.handle, core.counters)
         await driver.halted.wait()
@@ -139,12 +139,11 @@ def _config(settings: NodeSettings) -> CoreConfig:
     return CoreConfig(reliable=settings.reliable, attempts_max=settings.attempts_max)
 
 
-def _chooser(settings: NodeSettings) -> random.Random:
-    return random.Random(f"{settings.seed} {os.getpid()}")
+def _chooser(settings: NodeSettings) -> Callable[[int], int]:
+    return random.Random(f"{settings.seed} {os.getpid()}").randrange
 
 
 def _transport(settings: NodeSettings, driver: Driver, listener: socket.socket | None) -> Transport:
-    from hdphrs.transport.tcp import TcpTransport  # a node without peers starts faster without
     from hdphrs.transport.tls import mutual_tls
 
     transport = TcpTransport(

@@ -15,7 +15,7 @@ from hdphrs.node.link import NodeLink
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol.events import Event, Tick
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import PROGRAM, NodeId, Origin, Outcome, Spark
+from hdphrs.protocol.tasks import PROGRAM, Member, NodeId, Origin, Outcome, Spark
 from hdphrs.transport.interface import Fenced, Transport, TransportEvent
 from hdphrs.wire import local
 from hdphrs.wire.codec import pack_outcome
@@ -42,11 +42,13 @@ class Driver:
         schedulers: Schedulers,
         *,
         program: NodeLink | None = None,
+        on_join: Callable[[Member], None] = lambda member: None,
         on_death: Callable[[NodeId, int], None] = lambda node, recreated: None,
     ) -> None:
         """
         Args:
             program: the link to the program, at the root.
+            on_join: told, at the root, of each node that has joined.
             on_death: told of each node that is declared dead and of how many tasks were re-created here for it.
         """
         self.core = core
@@ -57,6 +59,7 @@ class Driver:
         self._schedulers = schedulers
         self._transport: Transport | None = None
         self._program = program
+        self._on_join = on_join
         self._on_death = on_death
         self._armed_s: float | None = None
         self._rearm = trio.Event()
@@ -104,6 +107,7 @@ class Driver:
                 self._peers().send(to, message)
             case fx.Admit(ticket, member):
                 self._peers().admit(ticket, member)
+                self._on_join(member)
                 self.tell_nodes()
             case fx.Connect(member):
                 self._peers().connect(member)

@@ -6,13 +6,14 @@ What lives here: what the root gathers for `--report FILE`.
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from hdphrs.node.life import say
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import Member, NodeId
+from hdphrs.protocol.tasks import ROOT, Member, NodeId
 from hdphrs.wire.settings import NodeSettings
 
 COUNTERS = {
@@ -34,6 +35,10 @@ COUNTERS = {
 """What the report tells of each node, and what it means."""
 
 
+CORE_NAMES = {"duplicates_run": "duplicates"}
+"""Where the core counts under another name."""
+
+
 class Report:
     """Gathers what is worth telling at the root; `write` at the end."""
 
@@ -41,7 +46,7 @@ class Report:
         self._core = core
         self._settings = settings
         self._started_s = monotonic()
-        self._members: dict[NodeId, Member] = {}
+        self._members = {ROOT: Member(ROOT, settings.host, settings.slots, ("", 0), os.getpid())}
         self._died_s: dict[NodeId, float] = {}
 
     def begun(self) -> None:
@@ -86,5 +91,5 @@ class Report:
             "pid": member.pid,
             "slots": member.slots,
             "died": False if died_s is None else round(died_s, 6),
-            **{name: counters.get(name, 0) for name in COUNTERS},
+            **{name: counters.get(CORE_NAMES.get(name, name), 0) for name in COUNTERS},
         }

@@ -1,0 +1,42 @@
+"""Code: functions by digest, always sent ahead of the tasks that need them.
+
+What lives here: the bytes behind each digest, and who has been given them.  Since a task and its code take the same
+ordered link, nobody ever asks for code, or waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+from hdphrs.protocol.tasks import Spark
+
+
+class CodeStore:
+    """The code that this node has seen."""
+
+    def __init__(self) -> None:
+        self._data: dict[bytes, bytes] = {}
+        self._given: dict[Hashable, set[bytes]] = {}
+
+    def learn(self, digest: bytes, data: bytes) -> None:
+        """New code, from a scheduler, the program or a peer."""
+        self._data[digest] = data
+
+    def missing(self, receiver: Hashable, sparks: Iterable[Spark]) -> list[tuple[bytes, bytes]]:
+        """What `receiver` must be given before these tasks, which counts as given from now on: (digest, data)."""
+        given = self._given.setdefault(receiver, set())
+        missing = []
+        for spark in sparks:
+            digest = spark.task.code
+            if digest and digest not in given:
+                given.add(digest)
+                missing.append((digest, self._data[digest]))
+        return missing
+
+    def knows(self, receiver: Hashable, digest: bytes) -> None:
+        """`receiver` had the code before we did."""
+        self._given.setdefault(receiver, set()).add(digest)
+
+    def forget(self, receiver: Hashable) -> None:
+        """A peer or a scheduler is gone."""
+        self._given.pop(receiver, None)

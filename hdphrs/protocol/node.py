@@ -1,0 +1,378 @@
+"""The node: all roles of one node composed into one pure state machine.
+
+The caller's contract
+---------------------
+
+    for effect in node.handle(event, now):
+        carry it out, in order
+
+and send a `Tick` not later than `next_deadline()`.  `now` never decreases.  Messages of one peer come in the order in
+which they were sent, each once.  What a scheduler or a peer has said comes before the news of its death.  An exception
+out of `handle` is a bug, after which the state is undefined: the driver ends the process (fail-stop, hole R7).
+
+What lives here: dispatch, the flow of tasks between the roles, and `_settle`, which after each event hands out what
+there is and asks for what is missing.  What does not: the rules of each role.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import assert_never
+
+from hdphrs.config import CoreConfig
+from hdphrs.protocol import events as ev
+from hdphrs.protocol import messages as msg
+from hdphrs.protocol.code import CodeStore
+from hdphrs.protocol.effects import Deliver, Demand, Effect, Fence, Halt, Send, Start, StopSchedulers, Teach
+from hdphrs.protocol.membership import Membership
+from hdphrs.protocol.schedulers import Schedulers
+from hdphrs.protocol.sparkpool import Sparkpool
+from hdphrs.protocol.supervisor import Supervisor
+from hdphrs.protocol.tasks import ROOT, FishId, NodeId, Origin, Outcome, Spark, Task, TaskRef, Verdict
+from hdphrs.protocol.thief import Thief
+from hdphrs.protocol.victim import Victim
+
+COUNTERS = (
+    "tasks_started",
+    "exported",
+    "placed",
+    "stolen",
+    "given",
+    "fish_sent",
+    "fish_answered",
+    "replicas",
+    "deaths_seen",
+    "crashes",
+    "duplicates",
+    "stale",
+    "orphans",
+)
+
+
+class Node:
+    """One node of the cluster; make it with `root` or `newcomer`."""
+
+    def __init__(self, config: CoreConfig, choose: Callable[[int], int], me: NodeId | None) -> None:
+        self.counters: dict[str, int] = dict.fromkeys(COUNTERS, 0)
+        self.reports: dict[NodeId, dict[str, int]] = {}
+        """At the root, after TERM: the others' counters."""
+        self._config = config
+        self._choose = choose
+        self.me = me
+        if me is not None:
+            self._assume(me)
+
+    @classmethod
+    def root(cls, config: CoreConfig, choose: Callable[[int], int]) -> Node:
+        """The node where the program starts.
+
+        Args:
+            choose: `choose(n)` is the one source of chance, a number from 0 to n - 1.
+        """
+        return cls(config, choose, ROOT)
+
+    @classmethod
+    def newcomer(cls, config: CoreConfig, choose: Callable[[int], int]) -> Node:
+        """A node that learns who it is by WELCOME, before any other event."""
+        return cls(config, choose, None)
+
+    def _assume(self, me: NodeId) -> None:
+        self.me = me
+        self.members = Membership(me)
+        self.pool = Sparkpool()
+        self.supervisor = Supervisor(me)
+        self.schedulers = Schedulers(self._config, self.pool, self._is_wanted)
+        self.thief = Thief(me, self._config, self._choose)
+        self.victim = Victim(me, self._config, self.pool, self.supervisor, self._give, self.members.is_dead)
+        self.code = CodeStore()
+        self._demanding = False
+        self._awaited: dict[NodeId, None] | None = None
+        """Since TERM: nodes that have not acknowledged it."""
+
+    # ---- the caller's side -----------------------------------------------------------------------------------
+
+    def handle(self, event: ev.Event, now: float) -> list[Effect]:
+        """Take one event; what is to be done about it."""
+        effects = self._dispatch(event, now)
+        if self._awaited is None and self.me is not None:
+            effects += self._settle(now, insist=isinstance(event, ev.Exported | ev.GivenBack))
+        return effects
+
+    def next_deadline(self) -> float | None:
+        """When `handle` wants a `Tick` at the latest; None for never."""
+        if self.me is None:
+            return None
+        deadlines = (self.victim.next_deadline(), self.thief.next_deadline())
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def live_nodes(self) -> list[NodeId]:
+        """All live nodes, self first."""
+        return [] if self.me is None else self.members.live()
+
+    # ---- dispatch --------------------------------------------------------------------------------------------
+
+    def _dispatch(self, event: ev.Event, now: float) -> list[Effect]:
+        match event:
+            case ev.Finished(scheduler, results):
+                return self._on_finished(scheduler, results)
+            case ev.Exported(origin, tasks):
+                return self._on_exported(origin, tasks)
+            case ev.Hungry(scheduler, room):
+                self.schedulers.starve(scheduler, room)
+                return []
+            case ev.Received(sender, message):
+                return self._on_received(sender, message, now)
+            case ev.Placed(origin, slot, task, node):
+                return self._on_placed(TaskRef(self._self(), origin, slot), task, node)
+            case ev.Learned(digest, data):
+                self.code.learn(digest, data)
+                return []
+            case ev.GivenBack(scheduler, sparks):
+                self.schedulers.give_back(scheduler, sparks)
+                return []
+            case ev.SchedulerUp(scheduler):
+                self.schedulers.rise(scheduler)
+                return []
+            case ev.SchedulerDied():
+                return self._on_scheduler_died(event)
+            case ev.Arrived():
+                return self.members.on_arrived(event)
+            case ev.Suspected(node):
+                return self._on_suspicion(node)
+            case ev.Tick():
+                self._count("stale", self.thief.expire(now))
+                return self.victim.expire(now)
+            case ev.Terminate():
+                return self._on_terminate()
+            case _:
+                assert_never(event)
+
+    def _on_received(self, sender: NodeId, message: msg.Message, now: float) -> list[Effect]:
+        if isinstance(message, msg.Welcome):
+            return self._on_welcome(message)
+        if self.members.is_dead(sender):
+            self._count("stale")
+            return []
+        match message:
+            case msg.Fish():
+                return self.victim.on_fish(message, now)
+            case msg.NoWork(fish):
+                self._count("stale", not self.thief.on_nowork(fish, len(self.members.others()), now))
+                return []
+            case msg.Schedule(fish, sparks):
+                return self._on_schedule(sender, fish, sparks)
+            case msg.Req():
+                return [
+                    Send(sender, self.supervisor.on_req(message, thief_is_dead=self.members.is_dead(message.thief)))
+                ]
+            case msg.Auth(request):
+                return self._replied(self.victim.on_auth(request))
+            case msg.Denied(request):
+                return self._replied(self.victim.on_denied(request))
+            case msg.Obsolete(request):
+                return self._replied(self.victim.on_obsolete(request))
+            case msg.Ack(ref, replica, thief):
+                self._count("stale", not self.supervisor.on_ack(ref, replica, thief))
+                return []
+            case msg.Push(spark):
+                self.pool.add(spark)
+                return []
+            case msg.Result(ref, _, outcome):
+                return self._fill(ref, outcome)
+            case msg.Code(digest, data):
+                self.code.learn(digest, data)
+                self.code.knows(sender, digest)
+                return []
+            case msg.Joined():
+                return self.members.on_joined(message)
+            case msg.Suspect(node):
+                return self._on_suspicion(node)
+            case msg.DeadNode(node):
+                return self._on_dead_node(node)
+            case msg.Term():
+                counters = tuple(self.counters.items())
+                return [StopSchedulers(), Send(ROOT, msg.TermAck(counters)), Halt()]
+            case msg.TermAck(counters):
+                self.reports[sender] = dict(counters)
+                return self._acknowledged(sender)
+            case _:
+                assert_never(message)
+
+    # ---- tasks -----------------------------------------------------------------------------------------------
+
+    def _on_exported(self, origin: Origin, tasks: Iterable[tuple[int, Task]]) -> list[Effect]:
+        me = self._self()
+        effects: list[Effect] = []
+        for slot, task in tasks:
+            crashes = self.schedulers.crashes_of(task.path)
+            if len(crashes) >= self._config.attempts_max:
+                effects.append(Deliver(origin, slot, Outcome(Verdict.CRASHED, task.name.encode(), crashes)))
+                continue
+            self.pool.add(self.supervisor.register(TaskRef(me, origin, slot), task, crashes))
+            self._count("exported")
+        self.thief.refresh()
+        return effects
+
+    def _on_placed(self, ref: TaskRef, task: Task, node: NodeId) -> list[Effect]:
+        crashes = self.schedulers.crashes_of(task.path)
+        self._count("placed")
+        if len(crashes) >= self._config.attempts_max:
+            return [Deliver(ref.origin, ref.slot, Outcome(Verdict.CRASHED, task.name.encode(), crashes))]
+        if self.members.is_dead(node):
+            self.pool.add(self.supervisor.register(ref, task, crashes))
+            return []
+        if not self.members.is_live(node):
+            sentence = f"spawn_at: task {task.name} was to run on node {node}, and there is no such node"
+            return [Deliver(ref.origin, ref.slot, Outcome(Verdict.LOST, sentence.encode()))]
+        spark = self.supervisor.register_placed(ref, task, crashes, node)
+        if node != self.me:
+            return [*self._code_for(node, [spark]), Send(node, msg.Push(spark))]
+        self.pool.add(spark)
+        return []
+
+    def _on_schedule(self, victim: NodeId, fish: FishId, sparks: Iterable[Spark]) -> list[Effect]:
+        """SCHEDULE (lines 23 to 25): into the pool with them, and the supervisors are told."""
+        me = self._self()
+        effects: list[Effect] = []
+        self.thief.on_schedule(victim, fish)
+        for spark in sparks:
+            supervisor = spark.ref.node
+            if self.members.is_dead(supervisor):
+                self._count("orphans")
+                continue
+            self.pool.add(spark)
+            self._count("stolen")
+            if not spark.task.supervised:
+                continue
+            if supervisor == me:
+                self._count("stale", not self.supervisor.on_ack(spark.ref, spark.replica, me))
+            else:
+                effects.append(Send(supervisor, msg.Ack(spark.ref, spark.replica, me)))
+        return effects
+
+    def _on_finished(self, scheduler: Origin, results: Iterable[tuple[TaskRef, int, Outcome]]) -> list[Effect]:
+        effects: list[Effect] = []
+        for ref, replica, outcome in results:
+            self.schedulers.finish(scheduler, ref, replica)
+            effects += self._answer(ref, replica, outcome)
+        return effects
+
+    def _answer(self, ref: TaskRef, replica: int, outcome: Outcome) -> list[Effect]:
+        if ref.node == self.me:
+            return self._fill(ref, outcome)
+        if self.members.is_dead(ref.node):
+            self._count("orphans")
+            return []
+        return [Send(ref.node, msg.Result(ref, replica, outcome))]
+
+    def _fill(self, ref: TaskRef, outcome: Outcome) -> list[Effect]:
+        if self.supervisor.on_result(ref):
+            return [Deliver(ref.origin, ref.slot, outcome)]
+        self._count("duplicates")
+        return []
+
+    def _give(self, thief: NodeId, fish: FishId, sparks: list[Spark]) -> list[Effect]:
+        self._count("given", len(sparks))
+        self._count("fish_answered")
+        return [*self._code_for(thief, sparks), Send(thief, msg.Schedule(fish, tuple(sparks)))]
+
+    def _code_for(self, node: NodeId, sparks: Iterable[Spark]) -> list[Effect]:
+        return [Send(node, msg.Code(digest, data)) for digest, data in self.code.missing(("node", node), sparks)]
+
+    def _is_wanted(self, spark: Spark) -> bool:
+        return spark.ref.node != self.me or self.supervisor.wants(spark)
+
+    def _replied(self, effects: list[Effect] | None) -> list[Effect]:
+        self._count("stale", effects is None)
+        return effects or []
+
+    # ---- death -----------------------------------------------------------------------------------------------
+
+    def _on_scheduler_died(self, event: ev.SchedulerDied) -> list[Effect]:
+        """The first of two levels of recovery: nothing of this is noticed outside, but for the time it takes."""
+        self._count("crashes")
+        origin = event.scheduler
+        given_up = self.schedulers.fall(origin, event.running, None if event.blameless else event.crash)
+        self.code.forget(("scheduler", origin))
+        if self.supervisor.forget(origin):
+            self._count("orphans", self.pool.purge(lambda spark: spark.ref[:2] == (self.me, origin)))
+        return [effect for ref, replica, outcome in given_up for effect in self._answer(ref, replica, outcome)]
+
+    def _on_suspicion(self, node: NodeId) -> list[Effect]:
+        if node == ROOT:
+            return [Halt("it has lost the root node")] if self.me != ROOT else []
+        effects = self.members.accuse(node)
+        if effects is None:
+            return []
+        if self._awaited is not None:
+            return self._acknowledged(node)
+        return [*effects, *self._on_dead_node(node)] if self.me == ROOT else effects
+
+    def _on_dead_node(self, dead: NodeId) -> list[Effect]:
+        """DEADNODE (lines 28 to 36): the second level of recovery."""
+        if dead == self.me:
+            return [Halt("declared dead while it was stopped or cut off", rejoin=True)]
+        if not self.members.bury(dead):
+            return []
+        self._count("deaths_seen")
+        self.code.forget(("node", dead))
+        self.thief.on_death(dead)
+        self._count("orphans", self.pool.purge(lambda spark: spark.ref.node == dead))
+        effects, orphans = self.victim.on_death(dead)
+        self._count("orphans", orphans)
+        recreated, lost = self.supervisor.on_death(dead)
+        self.pool.put_back(recreated)
+        self._count("replicas", len(recreated))
+        effects += [Deliver(ref.origin, ref.slot, outcome) for ref, outcome in lost]
+        return [Fence(dead, len(recreated)), *effects]
+
+    # ---- joining and ending ----------------------------------------------------------------------------------
+
+    def _on_welcome(self, message: msg.Welcome) -> list[Effect]:
+        assert self.me is None, "WELCOME comes first, and once"
+        self._assume(message.you)
+        return self.members.on_welcome(message)
+
+    def _on_terminate(self) -> list[Effect]:
+        if self._awaited is not None:
+            return []
+        self._awaited = dict.fromkeys(self.members.others())
+        effects: list[Effect] = [Send(node, msg.Term()) for node in self._awaited]
+        effects.append(StopSchedulers())
+        return effects if self._awaited else [*effects, Halt()]
+
+    def _acknowledged(self, node: NodeId) -> list[Effect]:
+        if self._awaited is None or node not in self._awaited:
+            return []
+        del self._awaited[node]
+        return [] if self._awaited else [Halt()]
+
+    # ---- the flow --------------------------------------------------------------------------------------------
+
+    def _settle(self, now: float, *, insist: bool) -> list[Effect]:
+        """Feed the hungry, then the thieves who wait, then look elsewhere; ask the schedulers for more if needed."""
+        effects: list[Effect] = []
+        for origin, sparks in self.schedulers.assign():
+            self._count("tasks_started", len(sparks))
+            for digest, data in self.code.missing(("scheduler", origin), sparks):
+                effects.append(Teach(origin, digest, data))
+            effects.append(Start(origin, tuple(sparks)))
+        if self.victim.parked:
+            effects += self.victim.serve_parked()
+        hungry = self.schedulers.hungry and not len(self.pool)
+        if hungry:
+            fish = self.thief.hunt(self.members.others(), now)
+            self._count("fish_sent", len(fish))
+            effects += fish
+        wanted = hungry or (self.victim.parked > 0 and not self.pool.stealable)
+        if wanted != self._demanding or (wanted and insist):
+            self._demanding = wanted
+            effects.append(Demand(wanted))
+        return effects
+
+    def _self(self) -> NodeId:
+        assert self.me is not None, "WELCOME comes before any other event"
+        return self.me
+
+    def _count(self, name: str, amount: int = 1) -> None:
+        self.counters[name] += amount

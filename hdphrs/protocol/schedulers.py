@@ -1,0 +1,137 @@
+"""The schedulers of this node, as its core sees them: who is up, who is hungry, who holds what.
+
+What lives here: handing tasks from the pool to hungry schedulers, and what becomes of the tasks of one that dies.  Only
+the task on whose stack it died is blamed; the blame is remembered by path, because a parent that is run again makes the
+child anew, and a child that took its parent's process down must not start from zero each time (decision 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from hdphrs.config import CoreConfig
+from hdphrs.protocol.sparkpool import Sparkpool
+from hdphrs.protocol.tasks import Crash, Origin, Outcome, Spark, TaskRef, Verdict
+
+
+@dataclass(slots=True)
+class _Scheduler:
+    room: int = 0
+    """Tasks it waits for; 0 while it is busy."""
+    held: dict[tuple[TaskRef, int], Spark] = field(default_factory=dict)
+    """What it has got and not answered, in the order of `Start`."""
+
+
+class Schedulers:
+    """The crew of one node."""
+
+    def __init__(self, config: CoreConfig, pool: Sparkpool, is_wanted: Callable[[Spark], bool]) -> None:
+        """`is_wanted` tells whether a copy is still worth running."""
+        self._config = config
+        self._pool = pool
+        self._is_wanted = is_wanted
+        self._up: dict[Origin, _Scheduler] = {}
+        self._hungry: dict[Origin, None] = {}
+        """In the order in which they asked."""
+        self._blame: dict[bytes, tuple[Crash, ...]] = {}
+        """By path; the oldest are forgotten."""
+
+    @property
+    def hungry(self) -> bool:
+        """Whether somebody waits for work."""
+        return bool(self._hungry)
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody runs tasks, and so may have sparks to export."""
+        return len(self._up) > len(self._hungry)
+
+    def held(self) -> list[Spark]:
+        """For checks of the invariants."""
+        return [spark for scheduler in self._up.values() for spark in scheduler.held.values()]
+
+    def rise(self, origin: Origin) -> None:
+        """A scheduler is ready."""
+        self._up[origin] = _Scheduler()
+
+    def is_up(self, origin: Origin) -> bool:
+        """Whether this scheduler lives."""
+        return origin in self._up
+
+    def starve(self, origin: Origin, room: int) -> None:
+        """A scheduler waits for up to `room` tasks."""
+        self._up[origin].room = room
+        self._hungry[origin] = None
+
+    def assign(self) -> list[tuple[Origin, list[Spark]]]:
+        """Hand tasks to the hungry, in the order in which they asked: a fair share, few when few are left."""
+        handed: list[tuple[Origin, list[Spark]]] = []
+        pool = self._pool
+        while self._hungry and len(pool):
+            origin = next(iter(self._hungry))
+            scheduler = self._up[origin]
+            share = -(-len(pool) // (2 * len(self._up)))
+            wanted = max(1, min(share, scheduler.room, self._config.start_max))
+            sparks: list[Spark] = []
+            while len(pool) and len(sparks) < wanted:
+                spark = pool.take()
+                key = (spark.ref, spark.replica)
+                if self._is_wanted(spark) and key not in scheduler.held:
+                    scheduler.held[key] = spark
+                    sparks.append(spark)
+            if sparks:
+                scheduler.room = 0
+                del self._hungry[origin]
+                handed.append((origin, sparks))
+        return handed
+
+    def finish(self, origin: Origin, ref: TaskRef, replica: int) -> None:
+        """A scheduler has answered."""
+        del self._up[origin].held[ref, replica]
+
+    def give_back(self, origin: Origin, sparks: tuple[tuple[TaskRef, int], ...]) -> None:
+        """A scheduler returns what it has not started."""
+        held = self._up[origin].held
+        self._pool.put_back([held.pop(spark) for spark in sparks])
+
+    def crashes_of(self, path: bytes) -> tuple[Crash, ...]:
+        """The crashes that are charged to the task at this path."""
+        return self._blame.get(path, ()) if self._blame else ()
+
+    def fall(
+        self, origin: Origin, running: tuple[TaskRef, int] | None, crash: Crash | None
+    ) -> list[tuple[TaskRef, int, Outcome]]:
+        """A scheduler is dead: put back what it held, and blame the task it was running.
+
+        Args:
+            crash: None if nobody is to blame.
+
+        Returns:
+            Results for the tasks that have used up their attempts: (ref, replica, verdict).
+        """
+        scheduler = self._up.pop(origin, None)
+        self._hungry.pop(origin, None)
+        if scheduler is None:
+            return []
+        given_up: list[tuple[TaskRef, int, Outcome]] = []
+        survivors: list[Spark] = []
+        for key, spark in scheduler.held.items():
+            if key != running or crash is None:
+                survivors.append(spark)
+                continue
+            blamed = replace(spark, crashes=(*spark.crashes, crash))
+            self._remember(blamed)
+            if len(blamed.crashes) < self._config.attempts_max:
+                survivors.append(blamed)
+            else:
+                verdict = Outcome(Verdict.CRASHED, spark.task.name.encode(), blamed.crashes)
+                given_up.append((*key, verdict))
+        self._pool.put_back(survivors)
+        return given_up
+
+    def _remember(self, spark: Spark) -> None:
+        self._blame.pop(spark.task.path, None)
+        self._blame[spark.task.path] = spark.crashes
+        if len(self._blame) > self._config.remembered_crashes_max:
+            del self._blame[next(iter(self._blame))]

@@ -1,0 +1,158 @@
+"""The supervisor: what a node knows of the tasks that it has made and not yet got back.
+
+What lives here: one record a task, from its export until its first result, and the rules that keep the record true: the
+tracked location over-approximates the real one, and at most one copy of the newest replica may migrate (paper, sections
+4.2 to 4.4).  What does not: the sparks themselves; they are in pools, guards, messages and schedulers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hdphrs.protocol.messages import Auth, Denied, Obsolete, Req
+from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Spark, Task, TaskRef, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class OnNode:
+    """The newest replica is on `node`, in whatever state, if that node lives."""
+
+    node: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class InTransition:
+    """The newest replica is on either node or on its way."""
+
+    victim: NodeId
+    thief: NodeId
+
+
+Location = OnNode | InTransition
+
+
+@dataclass(slots=True)
+class Record:
+    """The supervision state in an empty future (paper, Listing 4)."""
+
+    task: Task
+    location: Location
+    crashes: tuple[Crash, ...]
+    replica: int = 0
+    left: bool = False
+    """Unsupervised: a copy has left this node, and nobody keeps track of it."""
+
+
+class Supervisor:
+    """The records of one node."""
+
+    def __init__(self, me: NodeId) -> None:
+        self._me = me
+        self._here = OnNode(me)
+        self._records: dict[TaskRef, Record] = {}
+
+    def __len__(self) -> int:
+        """Empty futures."""
+        return len(self._records)
+
+    def records(self) -> Iterator[tuple[TaskRef, Record]]:
+        """For checks of the invariants."""
+        return iter(self._records.items())
+
+    def register(self, ref: TaskRef, task: Task, crashes: tuple[Crash, ...]) -> Spark:
+        """A new task of this node, here; a future is registered before its task leaves."""
+        self._records[ref] = Record(task, self._here, crashes)
+        return Spark(ref, 0, task, crashes)
+
+    def register_placed(self, ref: TaskRef, task: Task, crashes: tuple[Crash, ...], node: NodeId) -> Spark:
+        """A new thread for `node`, which the caller has found alive in this very step (hole R2)."""
+        self._records[ref] = Record(task, OnNode(node), crashes, left=node != self._me)
+        return Spark(ref, 0, task, crashes, placed=True)
+
+    def wants(self, spark: Spark) -> bool:
+        """Whether a copy of a task of this node is still worth running (hole R17)."""
+        record = self._records.get(spark.ref)
+        return record is not None and spark.replica == record.replica
+
+    def authorise(self, spark: Spark, thief: NodeId) -> None:
+        """A copy in this node's own pool, which `wants` has approved, goes to `thief`."""
+        record = self._records[spark.ref]
+        record.left = True
+        if record.task.supervised:
+            assert record.location == self._here, f"{spark.ref} is in our pool and tracked as {record.location}"
+            record.location = InTransition(self._me, thief)
+
+    def on_req(self, message: Req, *, thief_is_dead: bool) -> Auth | Denied | Obsolete:
+        """REQ (Algorithm 1, lines 11 to 20): may this copy move?
+
+        Granted only to the node on which the record has it (hole R22), and never towards a dead thief (hole R15).  No
+        record means that the future is full: such a copy is obsolete too (hole R6).
+        """
+        record = self._records.get(message.ref)
+        if record is None or message.replica != record.replica:
+            return Obsolete(message.request)
+        if thief_is_dead or record.location != OnNode(message.victim):
+            return Denied(message.request)
+        record.location = InTransition(message.victim, message.thief)
+        return Auth(message.request)
+
+    def on_ack(self, ref: TaskRef, replica: int, node: NodeId) -> bool:
+        """ACK (lines 26, 27): the copy is on `node`.
+
+        Believed only of the newest replica and from a node that the record names (hole R21); whether it was.
+        """
+        record = self._records.get(ref)
+        if record is None or replica != record.replica or not isinstance(record.location, InTransition):
+            return False
+        if node not in (record.location.victim, record.location.thief):
+            return False
+        record.location = OnNode(node)
+        return True
+
+    def on_result(self, ref: TaskRef) -> bool:
+        """Whether it is the first: that one fills the future and ends supervision, later ones are duplicates."""
+        return self._records.pop(ref, None) is not None
+
+    def on_death(self, dead: NodeId) -> tuple[list[Spark], list[tuple[TaskRef, Outcome]]]:
+        """DEADNODE (lines 33 to 36): re-create what may have been lost, threads as sparks too (hole R9).
+
+        Returns:
+            The new replicas for the pool, oldest first; and the verdicts on unsupervised tasks that may be lost.
+        """
+        recreated: list[Spark] = []
+        lost: list[tuple[TaskRef, Outcome]] = []
+        for ref, record in self._records.items():
+            if not record.task.supervised:
+                if record.left:
+                    lost.append((ref, _lost(record.task, dead)))
+            elif _names(record.location, dead):
+                record.replica += 1
+                record.location = self._here
+                recreated.append(Spark(ref, record.replica, record.task, record.crashes))
+        for ref, _ in lost:
+            del self._records[ref]
+        return recreated, lost
+
+    def forget(self, origin: Origin) -> int:
+        """The scheduler that held these futures is gone, nobody will ever read them; how many there were."""
+        gone = [ref for ref in self._records if ref.origin == origin]
+        for ref in gone:
+            del self._records[ref]
+        return len(gone)
+
+
+def _names(location: Location, node: NodeId) -> bool:
+    match location:
+        case OnNode(here):
+            return here == node
+        case InTransition(victim, thief):
+            return node in (victim, thief)
+
+
+def _lost(task: Task, dead: NodeId) -> Outcome:
+    sentence = (
+        f"task {task.name} was not supervised (the run is --unreliable) and may have been on node {dead}, "
+        f"which has died; run it with supervision, or again"
+    )
+    return Outcome(Verdict.LOST, sentence.encode())

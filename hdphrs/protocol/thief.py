@@ -1,0 +1,111 @@
+"""The thief: looks for work when the schedulers of this node are hungry (paper, section 4.1).
+
+What lives here: the fish that are out, whom they were sent to, and when to stop and rest.  A fish carries an id, so a
+late answer cannot be taken for that of another (hole R14), and a deadline, so a lost one does not stop the fishing for
+ever (hole R5).  Several are out at a time, each to another victim (hole R20).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hdphrs.config import CoreConfig
+from hdphrs.protocol.effects import Send
+from hdphrs.protocol.messages import Fish
+from hdphrs.protocol.tasks import FishId, NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    victim: NodeId
+    at_s: float
+
+
+class Thief:
+    """The fishing of one node."""
+
+    def __init__(self, me: NodeId, config: CoreConfig, choose: Callable[[int], int]) -> None:
+        self._me = me
+        self._config = config
+        self._choose = choose
+        self._out: dict[FishId, _Sent] = {}
+        self._next_fish = 1
+        self._favourite: NodeId | None = None
+        """Who gave work the last time."""
+        self._refusals = 0
+        """Quick refusals since the last success."""
+        self._rest_s = config.backoff_min_s
+        self._resting_until_s: float | None = None
+
+    @property
+    def out(self) -> int:
+        """Fish without an answer."""
+        return len(self._out)
+
+    def hunt(self, others: Sequence[NodeId], now: float) -> list[Send]:
+        """Send fish until enough are out; called while this node is hungry."""
+        sent: list[Send] = []
+        if self._resting_until_s is not None:
+            return sent
+        while len(self._out) < self._config.fish_max:
+            asked = [fish.victim for fish in self._out.values()]
+            victims = [node for node in others if node not in asked]
+            if not victims:
+                break
+            favourite = self._favourite
+            victim = favourite if favourite in victims else victims[self._choose(len(victims))]
+            fish = FishId(self._next_fish)
+            self._next_fish += 1
+            self._out[fish] = _Sent(victim, now)
+            sent.append(Send(victim, Fish(fish, self._me, self._config.want_max)))
+        return sent
+
+    def on_nowork(self, fish: FishId, others: int, now: float) -> bool:
+        """NOWORK: try elsewhere, but rest when everybody has refused at once; False if nobody waits for it."""
+        sent = self._out.pop(fish, None)
+        if sent is None:
+            return False
+        if self._favourite == sent.victim:
+            self._favourite = None
+        if now - sent.at_s < self._config.park_s / 2:
+            self._refusals += 1
+            if self._refusals >= others:
+                self._refusals = 0
+                self._resting_until_s = now + self._rest_s
+                self._rest_s = min(2 * self._rest_s, self._config.backoff_max_s)
+        return True
+
+    def on_schedule(self, victim: NodeId, fish: FishId) -> None:
+        """SCHEDULE: the victim has work; sparks that come without a fish (late ones) are welcome too."""
+        self._out.pop(fish, None)
+        self._favourite = victim
+        self.refresh()
+
+    def refresh(self) -> None:
+        """There is work again: forget the refusals."""
+        self._refusals = 0
+        self._rest_s = self._config.backoff_min_s
+        self._resting_until_s = None
+
+    def on_death(self, dead: NodeId) -> None:
+        """DEADNODE (line 29): a fish to the dead will not be answered, and it is nobody's favourite (hole R4)."""
+        self._out = {fish: sent for fish, sent in self._out.items() if sent.victim != dead}
+        if self._favourite == dead:
+            self._favourite = None
+
+    def expire(self, now: float) -> int:
+        """Give up fish past their deadline, and end a rest; how many fish (hole R5)."""
+        if self._resting_until_s is not None and self._resting_until_s <= now:
+            self._resting_until_s = None
+        late = [fish for fish, sent in self._out.items() if sent.at_s + self._config.fish_deadline_s <= now]
+        for fish in late:
+            del self._out[fish]
+        return len(late)
+
+    def next_deadline(self) -> float | None:
+        """When to look again."""
+        deadlines = [sent.at_s + self._config.fish_deadline_s for sent in self._out.values()]
+        if self._resting_until_s is not None:
+            deadlines.append(self._resting_until_s)
+        return min(deadlines, default=None)

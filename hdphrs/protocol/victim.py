@@ -1,0 +1,194 @@
+"""The victim: answers thieves from the sparkpool, with the supervisors' leave (paper, section 4.1).
+
+What lives here: guards, that is sparks reserved for a thief until their supervisor has answered, and parked fish, that
+is thieves who are kept waiting because the pool is empty.
+
+A guard is kept until the answer comes, even when its thief dies: then the spark stays, and the supervisor is told so by
+an ACK in our own name.  Only the death of the supervisor releases a guard without an answer (hole R1).  Together with
+request ids this leaves no reply that could hit another spark (hole R3).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from hdphrs.config import CoreConfig
+from hdphrs.protocol.effects import Effect, Send
+from hdphrs.protocol.messages import Ack, Fish, NoWork, Req
+from hdphrs.protocol.sparkpool import Sparkpool
+from hdphrs.protocol.supervisor import Supervisor
+from hdphrs.protocol.tasks import FishId, NodeId, RequestId, Spark
+
+
+@dataclass(slots=True)
+class _Catch:
+    """One fish that is being answered."""
+
+    fish: FishId
+    thief: NodeId
+    pending: int = 0
+    """Guards whose answers are still to come."""
+    answered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A spark that waits for its supervisor's answer."""
+
+    spark: Spark
+    catch: _Catch
+
+
+@dataclass(frozen=True, slots=True)
+class _Parked:
+    message: Fish
+    until_s: float
+
+
+class Victim:
+    """What one node gives away."""
+
+    def __init__(
+        self,
+        me: NodeId,
+        config: CoreConfig,
+        pool: Sparkpool,
+        supervisor: Supervisor,
+        give: Callable[[NodeId, FishId, list[Spark]], list[Effect]],
+        is_dead: Callable[[NodeId], bool],
+    ) -> None:
+        """`give(thief, fish, sparks)` makes the effects that send sparks, and their code, to a thief."""
+        self._me = me
+        self._config = config
+        self._pool = pool
+        self._supervisor = supervisor
+        self._give = give
+        self._is_dead = is_dead
+        self._guards: dict[RequestId, Guard] = {}
+        self._next_request = 1
+        self._parked: deque[_Parked] = deque()
+
+    @property
+    def parked(self) -> int:
+        """Thieves who wait."""
+        return len(self._parked)
+
+    def guarded(self) -> Iterator[Spark]:
+        """For checks of the invariants."""
+        return (guard.spark for guard in self._guards.values())
+
+    def on_fish(self, message: Fish, now: float) -> list[Effect]:
+        """FISH (lines 1 to 10): give the oldest half of the pool, or keep the fish until there is something."""
+        if self._is_dead(message.thief):
+            return []
+        effects = self._answer(message)
+        if effects:
+            return effects
+        if len(self._parked) >= self._config.parked_max:
+            return [Send(message.thief, NoWork(message.fish))]
+        self._parked.append(_Parked(message, now + self._config.park_s))
+        return []
+
+    def serve_parked(self) -> list[Effect]:
+        """Answer those who wait, first come first served, while there are sparks."""
+        effects: list[Effect] = []
+        while self._parked and self._pool.stealable:
+            answer = self._answer(self._parked[0].message)
+            if not answer:
+                break
+            self._parked.popleft()
+            effects += answer
+        return effects
+
+    def expire(self, now: float) -> list[Effect]:
+        """Refuse those who have waited long enough."""
+        effects: list[Effect] = []
+        while self._parked and self._parked[0].until_s <= now:
+            message = self._parked.popleft().message
+            effects.append(Send(message.thief, NoWork(message.fish)))
+        return effects
+
+    def next_deadline(self) -> float | None:
+        """When the next parked fish has waited long enough."""
+        return self._parked[0].until_s if self._parked else None
+
+    def on_auth(self, request: RequestId) -> list[Effect] | None:
+        """AUTH (lines 21, 22): off it goes; None if no guard waits for this answer."""
+        guard = self._guards.pop(request, None)
+        if guard is None:
+            return None
+        spark, catch = guard.spark, guard.catch
+        catch.pending -= 1
+        if self._is_dead(catch.thief):
+            self._pool.put_back([spark])
+            return [Send(spark.ref.node, Ack(spark.ref, spark.replica, self._me))]
+        catch.answered = True
+        return self._give(catch.thief, catch.fish, [spark])
+
+    def on_denied(self, request: RequestId) -> list[Effect] | None:
+        """DENIED: the spark stays here; None if no guard waits for this answer."""
+        guard = self._guards.pop(request, None)
+        if guard is None:
+            return None
+        self._pool.put_back([guard.spark])
+        return self._refuse(guard.catch)
+
+    def on_obsolete(self, request: RequestId) -> list[Effect] | None:
+        """OBSOLETE: the spark is finished, or a newer replica exists: drop it; None if no guard waits."""
+        guard = self._guards.pop(request, None)
+        return None if guard is None else self._refuse(guard.catch)
+
+    def on_death(self, dead: NodeId) -> tuple[list[Effect], int]:
+        """DEADNODE: forget the dead thief's fish, drop guarded orphans and tell their thieves (hole R1).
+
+        Returns:
+            The effects, and how many orphans there were.
+        """
+        self._parked = deque(parked for parked in self._parked if parked.message.thief != dead)
+        orphaned = [request for request, guard in self._guards.items() if guard.spark.ref.node == dead]
+        effects: list[Effect] = []
+        for request in orphaned:
+            effects += self._refuse(self._guards.pop(request).catch)
+        return effects, len(orphaned)
+
+    def _answer(self, message: Fish) -> list[Effect]:
+        """Give at once what needs no leave, else reserve and ask; nothing if there is nothing."""
+        catch = _Catch(message.fish, message.thief)
+        granted: list[Spark] = []
+        requests: list[Effect] = []
+        wanted = min(message.want, (self._pool.stealable + 1) // 2)
+        while self._pool.stealable and len(granted) + len(requests) < wanted:
+            spark = self._pool.take_for_thief()
+            if spark.ref.node == self._me:
+                if not self._supervisor.wants(spark):
+                    continue  # finished, or a newer replica exists
+                self._supervisor.authorise(spark, message.thief)
+                granted.append(spark)
+            elif not spark.task.supervised:
+                granted.append(spark)
+            elif len(self._guards) < self._config.guards_max:
+                requests.append(self._reserve(spark, catch))
+            else:
+                self._pool.put_back([spark])
+                break
+        if not granted:
+            return requests
+        catch.answered = True
+        return [*self._give(catch.thief, catch.fish, granted), *requests]
+
+    def _reserve(self, spark: Spark, catch: _Catch) -> Effect:
+        request = RequestId(self._next_request)
+        self._next_request += 1
+        self._guards[request] = Guard(spark, catch)
+        catch.pending += 1
+        return Send(spark.ref.node, Req(request, spark.ref, spark.replica, self._me, catch.thief))
+
+    def _refuse(self, catch: _Catch) -> list[Effect]:
+        """One guard less; if it was the last and nothing was sent, the thief is told."""
+        catch.pending -= 1
+        if catch.pending or catch.answered or self._is_dead(catch.thief):
+            return []
+        catch.answered = True
+        return [Send(catch.thief, NoWork(catch.fish))]
