@@ -6,9 +6,18 @@ The caller's contract
     for effect in node.handle(event, now):
         carry it out, in order
 
-and send a `Tick` not later than `next_deadline()`.  `now` never decreases.  Messages of one peer come in the order in
-which they were sent, each once.  What a scheduler or a peer has said comes before the news of its death.  An exception
-out of `handle` is a bug, after which the state is undefined: the driver ends the process (fail-stop, hole R7).
+and send a `Tick` not later than `next_deadline()`.  `now` never decreases.  The driver promises:
+
+* messages of one peer come in the order in which they were sent, each once; WELCOME comes before any other event;
+* a message for a node that it does not know yet is kept until it does: between different peers there is no order, so
+  an ACK can be due to a supervisor whose JOINED is still on its way;
+* after `Fence` nothing of that node is delivered, and the node itself is made to hear of it: the core sends it no last
+  words, because to the dead nothing is sent;
+* what a scheduler has said comes before the news of its death, and nothing of it after; it is up before it is hungry,
+  and answers or returns only what it holds;
+* an exception out of `handle` is a bug, after which the state is undefined: the process ends (fail-stop, hole R7).
+
+After `Halt` the node has no more effects.
 
 What lives here: dispatch, the flow of tasks between the roles, and `_settle`, which after each event hands out what
 there is and asks for what is missing.  What does not: the rules of each role.
@@ -48,6 +57,9 @@ COUNTERS = (
     "orphans",
 )
 
+RULINGS = (msg.Joined, msg.DeadNode, msg.Term)
+"""What only the root may say."""
+
 
 class Node:
     """One node of the cluster; make it with `root` or `newcomer`."""
@@ -58,6 +70,8 @@ class Node:
         """At the root, after TERM: the others' counters."""
         self._config = config
         self._choose = choose
+        self._over = False
+        """`Halt` was the last effect."""
         self.me = me
         if me is not None:
             self._assume(me)
@@ -93,14 +107,17 @@ class Node:
 
     def handle(self, event: ev.Event, now: float) -> list[Effect]:
         """Take one event; what is to be done about it."""
+        if self._over:
+            return []
         effects = self._dispatch(event, now)
-        if self._awaited is None and self.me is not None:
+        self._over = bool(effects) and isinstance(effects[-1], Halt)
+        if self._awaited is None and self.me is not None and not self._over:
             effects += self._settle(now, insist=isinstance(event, ev.Exported | ev.GivenBack))
         return effects
 
     def next_deadline(self) -> float | None:
         """When `handle` wants a `Tick` at the latest; None for never."""
-        if self.me is None:
+        if self.me is None or self._over or self._awaited is not None:
             return None
         deadlines = (self.victim.next_deadline(), self.thief.next_deadline())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
@@ -128,7 +145,7 @@ class Node:
                 self.code.learn(digest, data)
                 return []
             case ev.GivenBack(scheduler, sparks):
-                self.schedulers.give_back(scheduler, sparks)
+                self._put_back(self.schedulers.give_back(scheduler, sparks))
                 return []
             case ev.SchedulerUp(scheduler):
                 self.schedulers.rise(scheduler)
@@ -136,7 +153,7 @@ class Node:
             case ev.SchedulerDied():
                 return self._on_scheduler_died(event)
             case ev.Arrived():
-                return self.members.on_arrived(event)
+                return self.members.on_arrived(event) if self._awaited is None else []  # too late
             case ev.Suspected(node):
                 return self._on_suspicion(node)
             case ev.Tick():
@@ -150,8 +167,8 @@ class Node:
     def _on_received(self, sender: NodeId, message: msg.Message, now: float) -> list[Effect]:
         if isinstance(message, msg.Welcome):
             return self._on_welcome(message)
-        if self.members.is_dead(sender):
-            self._count("stale")
+        if self.members.is_dead(sender) or (isinstance(message, RULINGS) and sender != ROOT):
+            self._count("stale")  # it is fenced, or not its part to rule (hole R23)
             return []
         match message:
             case msg.Fish():
@@ -187,7 +204,8 @@ class Node:
                 return self.members.on_joined(message)
             case msg.Suspect(node):
                 return self._on_suspicion(node)
-            case msg.DeadNode(node):
+            case msg.DeadNode(node, epoch):
+                self.members.epoch = epoch
                 return self._on_dead_node(node)
             case msg.Term():
                 counters = tuple(self.counters.items())
@@ -202,14 +220,17 @@ class Node:
 
     def _on_exported(self, origin: Origin, tasks: Iterable[tuple[int, Task]]) -> list[Effect]:
         me = self._self()
+        crashes_of, add, register = self.schedulers.crashes_of, self.pool.add, self.supervisor.register
         effects: list[Effect] = []
+        exported = 0
         for slot, task in tasks:
-            crashes = self.schedulers.crashes_of(task.path)
+            crashes = crashes_of(task.path)
             if len(crashes) >= self._config.attempts_max:
                 effects.append(Deliver(origin, slot, Outcome(Verdict.CRASHED, task.name.encode(), crashes)))
                 continue
-            self.pool.add(self.supervisor.register(TaskRef(me, origin, slot), task, crashes))
-            self._count("exported")
+            add(register(TaskRef(me, origin, slot), task, crashes))
+            exported += 1
+        self._count("exported", exported)
         self.thief.refresh()
         return effects
 
@@ -251,10 +272,14 @@ class Node:
         return effects
 
     def _on_finished(self, scheduler: Origin, results: Iterable[tuple[TaskRef, int, Outcome]]) -> list[Effect]:
+        me, finish, is_first = self._self(), self.schedulers.finish, self.supervisor.on_result
         effects: list[Effect] = []
         for ref, replica, outcome in results:
-            self.schedulers.finish(scheduler, ref, replica)
-            effects += self._answer(ref, replica, outcome)
+            finish(scheduler, ref, replica)
+            if ref.node == me and is_first(ref):
+                effects.append(Deliver(ref.origin, ref.slot, outcome))
+            else:
+                effects += self._answer(ref, replica, outcome)
         return effects
 
     def _answer(self, ref: TaskRef, replica: int, outcome: Outcome) -> list[Effect]:
@@ -271,9 +296,9 @@ class Node:
         self._count("duplicates")
         return []
 
-    def _give(self, thief: NodeId, fish: FishId, sparks: list[Spark]) -> list[Effect]:
+    def _give(self, thief: NodeId, fish: FishId, sparks: list[Spark], first: bool) -> list[Effect]:
         self._count("given", len(sparks))
-        self._count("fish_answered")
+        self._count("fish_answered", first)
         return [*self._code_for(thief, sparks), Send(thief, msg.Schedule(fish, tuple(sparks)))]
 
     def _code_for(self, node: NodeId, sparks: Iterable[Spark]) -> list[Effect]:
@@ -292,11 +317,20 @@ class Node:
         """The first of two levels of recovery: nothing of this is noticed outside, but for the time it takes."""
         self._count("crashes")
         origin = event.scheduler
-        given_up = self.schedulers.fall(origin, event.running, None if event.blameless else event.crash)
+        survivors, given_up = self.schedulers.fall(origin, event.running, None if event.blameless else event.crash)
+        self._put_back(survivors)
+        for spark in survivors:
+            self.supervisor.charge(spark)
         self.code.forget(("scheduler", origin))
         if self.supervisor.forget(origin):
             self._count("orphans", self.pool.purge(lambda spark: spark.ref[:2] == (self.me, origin)))
         return [effect for ref, replica, outcome in given_up for effect in self._answer(ref, replica, outcome)]
+
+    def _put_back(self, sparks: list[Spark]) -> None:
+        """Sparks that schedulers had: their supervisors may have died since, and nobody could say where they may go."""
+        alive = [spark for spark in sparks if not self.members.is_dead(spark.ref.node)]
+        self._count("orphans", len(sparks) - len(alive))
+        self.pool.put_back(alive)
 
     def _on_suspicion(self, node: NodeId) -> list[Effect]:
         if node == ROOT:

@@ -1,0 +1,160 @@
+"""Schedulers: shares, and what becomes of the tasks of one that dies."""
+
+from __future__ import annotations
+
+from hdphrs.config import CoreConfig
+from hdphrs.protocol import events as ev
+from hdphrs.protocol.effects import Start, Teach
+from hdphrs.protocol.tasks import ROOT, NodeId, Origin, Verdict
+from tests.protocol.harness import CODE, CRASH, Cluster, task
+from tests.protocol.scenes import pooled, record_of
+
+
+def started(cluster: Cluster, node: int, origin: int) -> list[int]:
+    return [ref.slot for ref, _ in cluster.hosts[NodeId(node)].schedulers[Origin(origin)].queue]
+
+
+def crew(schedulers: int, config: CoreConfig | None = None) -> Cluster:
+    cluster = Cluster(1, config=config)
+    for _ in range(schedulers):
+        cluster.up(0)
+    return cluster
+
+
+def test_hungry_scheduler_gets_its_share_of_half_the_pool_oldest_first() -> None:
+    cluster = crew(2)
+    cluster.spawn(16)
+    cluster.hungry(0, 1)
+    assert started(cluster, 0, 1) == [0, 1, 2, 3]
+
+
+def test_share_is_bounded_by_room_and_by_the_setting() -> None:
+    cluster = crew(1, CoreConfig(start_max=5))
+    cluster.spawn(100)
+    cluster.hungry(0, 1, room=3)
+    assert len(started(cluster, 0, 1)) == 3
+    cluster.give_back(0)
+    cluster.hungry(0, 1, room=50)
+    assert len(started(cluster, 0, 1)) == 5
+
+
+def test_hungry_ones_are_fed_in_the_order_in_which_they_asked() -> None:
+    cluster = crew(3)
+    for origin in (2, 1, 3):
+        cluster.hungry(0, origin)
+    cluster.spawn(2)
+    assert [started(cluster, 0, origin) for origin in (2, 1, 3)] == [[0], [1], []]
+
+
+def test_placed_task_is_started_before_older_sparks() -> None:
+    cluster = crew(1)
+    cluster.spawn(2)
+    placed = cluster.place(0)
+    cluster.hungry(0)
+    assert started(cluster, 0, 1)[0] == placed.slot
+
+
+def test_code_is_taught_once_before_the_first_start() -> None:
+    cluster = crew(1)
+    cluster.spawn(8)
+    teach, start = cluster.hungry(0)
+    assert teach == Teach(Origin(1), CODE, b"def f")
+    assert isinstance(start, Start)
+    cluster.give_back(0)
+    assert not any(isinstance(effect, Teach) for effect in cluster.hungry(0))
+
+
+def test_tasks_of_a_dead_scheduler_are_queued_again_in_their_order_and_only_the_running_one_is_blamed() -> None:
+    cluster = crew(1)
+    refs = cluster.spawn(6)
+    cluster.hungry(0)
+    running, *_ = cluster.hosts[ROOT].schedulers[Origin(1)].queue
+    cluster.crash(0, 1, running)
+    assert pooled(cluster, 0) == refs
+    assert [len(copy.crashes) for copy in cluster.core(0).pool] == [1, 0, 0, 0, 0, 0]
+    assert record_of(cluster, refs[0]).crashes == (CRASH,)
+    cluster.finish()
+
+
+def test_blameless_death_is_charged_to_nobody() -> None:
+    cluster = crew(1)
+    (ref,) = cluster.spawn()
+    cluster.hungry(0)
+    cluster.crash(0, 1, (ref, 0), blameless=True)
+    assert [copy.crashes for copy in cluster.core(0).pool] == [()]
+
+
+def test_death_while_nothing_ran_is_charged_to_nobody() -> None:
+    cluster = crew(1)
+    cluster.spawn()
+    cluster.hungry(0)
+    cluster.crash(0, 1, None)
+    assert [copy.crashes for copy in cluster.core(0).pool] == [()]
+
+
+def test_placed_task_of_a_dead_scheduler_stays_a_thread_here() -> None:
+    cluster = Cluster(2)
+    cluster.place(1)
+    cluster.settle()
+    cluster.hungry(1)
+    (running,) = cluster.hosts[NodeId(1)].schedulers[Origin(1)].queue
+    cluster.crash(1, 1, running)
+    assert [copy.placed for copy in cluster.core(1).pool] == [True]
+    cluster.finish()
+
+
+def test_futures_of_a_dead_scheduler_and_their_sparks_are_forgotten() -> None:
+    cluster = crew(1)
+    cluster.spawn(depth=1)
+    cluster.hungry(0)
+    cluster.run(0)
+    assert len(pooled(cluster, 0)) == 2
+    ((parent, _),) = cluster.hosts[ROOT].schedulers[Origin(1)].waiting.items()
+    cluster.crash(0, 1, parent)
+    assert pooled(cluster, 0) == [parent[0]]
+    assert cluster.core(0).counters["orphans"] == 2
+    cluster.finish()
+
+
+def test_child_that_is_exported_again_starts_with_its_crashes_and_fails_when_they_are_used_up() -> None:
+    """Its parent waited in the very scheduler that it took down, so each re-run of the parent makes it anew."""
+    cluster = crew(1)
+    (parent,) = cluster.spawn(depth=1)
+    for origin in (1, 2, 3):
+        cluster.hungry(0, origin)
+        cluster.run(0, origin)
+        cluster.hungry(0, origin)
+        child = next(iter(cluster.hosts[ROOT].schedulers[Origin(origin)].queue))
+        assert child[0].origin == origin
+        assert len(cluster.core(0).schedulers.held()[-1].crashes) == origin - 1
+        cluster.crash(0, origin, child)
+    cluster.hungry(0, 4)
+    cluster.run(0, 4)
+    child_future = next(ref for ref in cluster.delivered if ref.origin == 4)
+    assert cluster.delivered[child_future].verdict is Verdict.CRASHED
+    assert len(cluster.delivered[child_future].crashes) == 3
+    assert parent not in cluster.delivered
+
+
+def test_paths_of_crashed_tasks_are_remembered_up_to_a_bound() -> None:
+    cluster = crew(1, CoreConfig(remembered_crashes_max=1))
+    refs = cluster.spawn(2)
+    cluster.hungry(0, 1)
+    cluster.crash(0, 1, (refs[0], 0))
+    assert cluster.core(0).schedulers.crashes_of(b"0") == (CRASH,)
+    cluster.hungry(0, 2)
+    cluster.run(0, 2)
+    cluster.hungry(0, 2)
+    cluster.crash(0, 2, (refs[1], 0))
+    assert cluster.core(0).schedulers.crashes_of(b"0") == ()
+    assert cluster.core(0).schedulers.crashes_of(b"1") == (CRASH,)
+
+
+def test_used_up_attempts_fail_a_placed_task_at_once() -> None:
+    cluster = Cluster(1, config=CoreConfig(attempts_max=1))
+    cluster.up(0)
+    (ref,) = cluster.spawn()
+    cluster.hungry(0)
+    cluster.crash(0, 1, (ref, 0))
+    cluster.feed(0, ev.Placed(Origin(0), 7, task(b"0"), ROOT))
+    assert [outcome.verdict for outcome in cluster.delivered.values()] == [Verdict.CRASHED] * 2
