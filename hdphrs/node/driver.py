@@ -63,6 +63,7 @@ class Driver:
         self._on_death = on_death
         self._armed_s: float | None = None
         self._rearm = trio.Event()
+        self._epoch = 0
 
     def attach_transport(self, transport: Transport) -> None:
         """The transport delivers to `hear`, so it is made after the driver."""
@@ -83,6 +84,9 @@ class Driver:
         for event in events:
             for effect in self.core.handle(event, now_s):
                 self._carry_out(effect)
+        if self.core.epoch != self._epoch:
+            self._epoch = self.core.epoch
+            self.tell_nodes()
         self._schedulers.flush()
         if self._program is not None:
             self._program.flush()
@@ -108,14 +112,11 @@ class Driver:
             case fx.Admit(ticket, member):
                 self._peers().admit(ticket, member)
                 self._on_join(member)
-                self.tell_nodes()
             case fx.Connect(member):
                 self._peers().connect(member)
-                self.tell_nodes()
             case fx.Fence(node, recreated):
                 self._peers().fence(node)
                 self._on_death(node, recreated)
-                self.tell_nodes()
             case fx.StopSchedulers():
                 self.stopping.set()
             case fx.Halt():

@@ -109,6 +109,11 @@ class Node:
         """All live nodes, self first."""
         return [] if self.me is None else self.members.live()
 
+    @property
+    def epoch(self) -> int:
+        """Grows with every node that joins or dies; 0 for a newcomer without WELCOME."""
+        return 0 if self.me is None else self.members.epoch
+
     # ---- dispatch --------------------------------------------------------------------------------------------
 
     def _dispatch(self, event: ev.Event, now: float) -> list[Effect]:
@@ -187,8 +192,8 @@ class Node:
                 return self.members.on_joined(message)
             case msg.Suspect(node):
                 return self._on_suspicion(node)
-            case msg.DeadNode(node):
-                return self._on_dead_node(node)
+            case msg.DeadNode(node, epoch):
+                return self._on_dead_node(node, epoch)
             case msg.Term():
                 counters = tuple(self.counters.items())
                 return [StopSchedulers(), Send(ROOT, msg.TermAck(counters)), Halt()]
@@ -306,13 +311,13 @@ class Node:
             return []
         if self._awaited is not None:
             return self._acknowledged(node)
-        return [*effects, *self._on_dead_node(node)] if self.me == ROOT else effects
+        return [*effects, *self._on_dead_node(node, self.members.epoch)] if self.me == ROOT else effects
 
-    def _on_dead_node(self, dead: NodeId) -> list[Effect]:
+    def _on_dead_node(self, dead: NodeId, epoch: int) -> list[Effect]:
         """DEADNODE (lines 28 to 36): the second level of recovery."""
         if dead == self.me:
             return [Halt("declared dead while it was stopped or cut off", rejoin=True)]
-        if not self.members.bury(dead):
+        if not self.members.bury(dead, epoch):
             return []
         self._count("deaths_seen")
         self.code.forget(("node", dead))

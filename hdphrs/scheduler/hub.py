@@ -80,6 +80,7 @@ class Hub:
         self._shelf = CodeShelf(self._book)
         self._thread = threading.get_ident()
         self._main = getcurrent()
+        self._factory = greenlet(self._make_greenlets)
         self._idle: list[greenlet] = []
         self._ready: deque[greenlet] = deque()
         self._waiters: dict[Future[Any], list[greenlet]] = {}
@@ -221,6 +222,7 @@ class Hub:
     def serve(self) -> NoReturn:
         """Tell the node that this scheduler is ready, and run what it gets until the process is ended."""
         threading.Thread(target=self._help, name="hdphrs-helper", daemon=True).start()
+        self._factory.switch()
         self._link.send([local.READY])
         self._serve_loop()
         raise AssertionError("the loop of the main greenlet never ends")
@@ -266,10 +268,20 @@ class Hub:
             if function is not None:
                 self._execute(future, function)
 
+    def _make_greenlets(self) -> NoReturn:
+        """Make a greenlet whenever this one is switched to.
+
+        A new greenlet counts its recursion from where it is started: were it started by a task that suspends itself,
+        each would begin deeper than the last.
+        """
+        self._main.switch()
+        while True:
+            greenlet(self._serve_loop, self._main).switch()
+
     def _suspend(self) -> None:
         """Leave the running task where it is until somebody puts its greenlet on `_ready`."""
         task = fast.current, fast.spawned, self._root
-        target = self._idle.pop() if self._idle else greenlet(self._serve_loop, self._main)
+        target = self._idle.pop() if self._idle else self._factory
         target.switch()
         fast.current, fast.spawned, root = task
         self._enter(root)

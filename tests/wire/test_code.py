@@ -96,9 +96,7 @@ def test_lambdas_closures_methods_and_partials_travel_inline() -> None:
         Adder(4),
         partial(example),
     ]
-    assert [pair.send(function, 4) for function in callables] == [
-        (INLINE, value) for value in (7, 7, 7, 16, 5)
-    ]
+    assert [pair.send(function, 4) for function in callables] == [(INLINE, value) for value in (7, 7, 7, 16, 5)]
     assert not pair.registered
 
 
