@@ -18,9 +18,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)} (default: all)")
     parser.add_argument("--repeat", type=int, default=5, help="samples of each figure (default %(default)s)")
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="write the figures with all samples to FILE"
-    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures with all samples to FILE")
     parser.add_argument("--count", action="store_true", help="also count the bytecodes of spawn + get")
     options = parser.parse_args()
     if unknown := [name for name in options.names if name not in BENCHMARKS]:

@@ -64,9 +64,7 @@ def table(figures: Sequence[Figure]) -> str:
         for figure in figures
     ]
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    lines = (
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (head, *rows)
-    )
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (head, *rows))
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -76,8 +74,6 @@ def write_json(path: Path, figures: Sequence[Figure]) -> None:
         "machine": platform.machine(),
         "python": platform.python_version(),
         "cores": len(os.sched_getaffinity(0)),
-        "figures": [
-            {**asdict(figure), "median": figure.value, "verdict": figure.verdict} for figure in figures
-        ],
+        "figures": [{**asdict(figure), "median": figure.value, "verdict": figure.verdict} for figure in figures],
     }
     path.write_text(json.dumps(document, indent=2) + "\n")

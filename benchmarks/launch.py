@@ -43,9 +43,7 @@ def launch(arguments: Sequence[str], folder: Path = REPOSITORY) -> Run:
     command = [sys.executable, *arguments]
     started_at, start = time.time(), time.perf_counter()
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, cwd=folder, timeout=DEADLINE_S, check=False
-        )
+        done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=DEADLINE_S, check=False)
     except subprocess.TimeoutExpired as hung:
         raise BenchmarkError(f"no end after {DEADLINE_S:g} s: {' '.join(command)}") from hung
     seconds = time.perf_counter() - start

@@ -125,14 +125,10 @@ def write_png(path: Path, width: int, height: int, pixels: bytes) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument(
-        "size", nargs="?", type=int, default=800, help="width in pixels (default %(default)s)"
-    )
+    parser.add_argument("size", nargs="?", type=int, default=800, help="width in pixels (default %(default)s)")
     parser.add_argument("--skeleton", choices=["par", "push", "seq"], default="par")
     parser.add_argument("--threshold", type=int, default=4, help="rows per task (default %(default)s)")
-    parser.add_argument(
-        "--depth", type=int, default=256, help="most iterations a pixel (default %(default)s)"
-    )
+    parser.add_argument("--depth", type=int, default=256, help="most iterations a pixel (default %(default)s)")
     parser.add_argument("--view", choices=VIEWS, default="whole", help="what to show (default %(default)s)")
     parser.add_argument("--output", type=Path, default=Path("mandelbrot.png"), help="default %(default)s")
     options = parser.parse_args()

@@ -14,9 +14,10 @@ from hdphrs.cli.checks import check_exclusive, check_program, check_report
 from hdphrs.cli.output import say
 from hdphrs.cli.values import silence, times
 from hdphrs.cluster.hosts import LOCALHOST, SLOTS_MAX, Host, read_hosts
-from hdphrs.cluster.plan import NodePlan, plan_nodes, usable_cores
+from hdphrs.cluster.plan import NodePlan, plan_nodes
 from hdphrs.config import DETECT_AFTER_S, CoreConfig
 from hdphrs.errors import UsageError
+from hdphrs.wire.settings import usable_cores
 
 LOCAL_NODES_MAX = 256
 SEED_MAX = 2**53

@@ -82,9 +82,8 @@ class Membership:
         self.epoch += 1
         return [Send(other, DeadNode(node, self.epoch)) for other in self._others if other != node]
 
-    def bury(self, node: NodeId, epoch: int) -> bool:
+    def bury(self, node: NodeId) -> bool:
         """`node` is dead for ever; False if that was known, or it never was a member."""
-        self.epoch = epoch
         if node not in self._others:
             return False
         del self._others[node]

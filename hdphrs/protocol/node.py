@@ -48,6 +48,9 @@ COUNTERS = (
     "orphans",
 )
 
+RULINGS = (msg.Joined, msg.DeadNode, msg.Term)
+"""What only the root may say."""
+
 
 class Node:
     """One node of the cluster; make it with `root` or `newcomer`."""
@@ -58,6 +61,8 @@ class Node:
         """At the root, after TERM: the others' counters."""
         self._config = config
         self._choose = choose
+        self._over = False
+        """`Halt` was the last effect."""
         self.me = me
         if me is not None:
             self._assume(me)
@@ -93,14 +98,17 @@ class Node:
 
     def handle(self, event: ev.Event, now: float) -> list[Effect]:
         """Take one event; what is to be done about it."""
+        if self._over:
+            return []
         effects = self._dispatch(event, now)
-        if self._awaited is None and self.me is not None:
+        self._over = bool(effects) and isinstance(effects[-1], Halt)
+        if self._awaited is None and self.me is not None and not self._over:
             effects += self._settle(now, insist=isinstance(event, ev.Exported | ev.GivenBack))
         return effects
 
     def next_deadline(self) -> float | None:
         """When `handle` wants a `Tick` at the latest; None for never."""
-        if self.me is None:
+        if self.me is None or self._over or self._awaited is not None:
             return None
         deadlines = (self.victim.next_deadline(), self.thief.next_deadline())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
@@ -133,7 +141,7 @@ class Node:
                 self.code.learn(digest, data)
                 return []
             case ev.GivenBack(scheduler, sparks):
-                self.schedulers.give_back(scheduler, sparks)
+                self._put_back(self.schedulers.give_back(scheduler, sparks))
                 return []
             case ev.SchedulerUp(scheduler):
                 self.schedulers.rise(scheduler)
@@ -141,7 +149,7 @@ class Node:
             case ev.SchedulerDied():
                 return self._on_scheduler_died(event)
             case ev.Arrived():
-                return self.members.on_arrived(event)
+                return self.members.on_arrived(event) if self._awaited is None else []  # too late
             case ev.Suspected(node):
                 return self._on_suspicion(node)
             case ev.Tick():
@@ -155,8 +163,8 @@ class Node:
     def _on_received(self, sender: NodeId, message: msg.Message, now: float) -> list[Effect]:
         if isinstance(message, msg.Welcome):
             return self._on_welcome(message)
-        if self.members.is_dead(sender):
-            self._count("stale")
+        if self.members.is_dead(sender) or (isinstance(message, RULINGS) and sender != ROOT):
+            self._count("stale")  # it is fenced, or not its part to rule (hole R23)
             return []
         match message:
             case msg.Fish():
@@ -193,7 +201,8 @@ class Node:
             case msg.Suspect(node):
                 return self._on_suspicion(node)
             case msg.DeadNode(node, epoch):
-                return self._on_dead_node(node, epoch)
+                self.members.epoch = epoch
+                return self._on_dead_node(node)
             case msg.Term():
                 counters = tuple(self.counters.items())
                 return [StopSchedulers(), Send(ROOT, msg.TermAck(counters)), Halt()]
@@ -276,9 +285,9 @@ class Node:
         self._count("duplicates")
         return []
 
-    def _give(self, thief: NodeId, fish: FishId, sparks: list[Spark]) -> list[Effect]:
+    def _give(self, thief: NodeId, fish: FishId, sparks: list[Spark], first: bool) -> list[Effect]:
         self._count("given", len(sparks))
-        self._count("fish_answered")
+        self._count("fish_answered", first)
         return [*self._code_for(thief, sparks), Send(thief, msg.Schedule(fish, tuple(sparks)))]
 
     def _code_for(self, node: NodeId, sparks: Iterable[Spark]) -> list[Effect]:
@@ -297,11 +306,20 @@ class Node:
         """The first of two levels of recovery: nothing of this is noticed outside, but for the time it takes."""
         self._count("crashes")
         origin = event.scheduler
-        given_up = self.schedulers.fall(origin, event.running, None if event.blameless else event.crash)
+        survivors, given_up = self.schedulers.fall(origin, event.running, None if event.blameless else event.crash)
+        self._put_back(survivors)
+        for spark in survivors:
+            self.supervisor.charge(spark)
         self.code.forget(("scheduler", origin))
         if self.supervisor.forget(origin):
             self._count("orphans", self.pool.purge(lambda spark: spark.ref[:2] == (self.me, origin)))
         return [effect for ref, replica, outcome in given_up for effect in self._answer(ref, replica, outcome)]
+
+    def _put_back(self, sparks: list[Spark]) -> None:
+        """Sparks that schedulers had: their supervisors may have died since, and nobody could say where they may go."""
+        alive = [spark for spark in sparks if not self.members.is_dead(spark.ref.node)]
+        self._count("orphans", len(sparks) - len(alive))
+        self.pool.put_back(alive)
 
     def _on_suspicion(self, node: NodeId) -> list[Effect]:
         if node == ROOT:
@@ -311,13 +329,13 @@ class Node:
             return []
         if self._awaited is not None:
             return self._acknowledged(node)
-        return [*effects, *self._on_dead_node(node, self.members.epoch)] if self.me == ROOT else effects
+        return [*effects, *self._on_dead_node(node)] if self.me == ROOT else effects
 
-    def _on_dead_node(self, dead: NodeId, epoch: int) -> list[Effect]:
+    def _on_dead_node(self, dead: NodeId) -> list[Effect]:
         """DEADNODE (lines 28 to 36): the second level of recovery."""
         if dead == self.me:
             return [Halt("declared dead while it was stopped or cut off", rejoin=True)]
-        if not self.members.bury(dead, epoch):
+        if not self.members.bury(dead):
             return []
         self._count("deaths_seen")
         self.code.forget(("node", dead))

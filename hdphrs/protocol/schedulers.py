@@ -90,10 +90,10 @@ class Schedulers:
         """A scheduler has answered."""
         del self._up[origin].held[ref, replica]
 
-    def give_back(self, origin: Origin, sparks: tuple[tuple[TaskRef, int], ...]) -> None:
-        """A scheduler returns what it has not started."""
+    def give_back(self, origin: Origin, sparks: tuple[tuple[TaskRef, int], ...]) -> list[Spark]:
+        """A scheduler returns what it has not started: these, which the caller puts back."""
         held = self._up[origin].held
-        self._pool.put_back([held.pop(spark) for spark in sparks])
+        return [held.pop(spark) for spark in sparks]
 
     def crashes_of(self, path: bytes) -> tuple[Crash, ...]:
         """The crashes that are charged to the task at this path."""
@@ -101,19 +101,20 @@ class Schedulers:
 
     def fall(
         self, origin: Origin, running: tuple[TaskRef, int] | None, crash: Crash | None
-    ) -> list[tuple[TaskRef, int, Outcome]]:
-        """A scheduler is dead: put back what it held, and blame the task it was running.
+    ) -> tuple[list[Spark], list[tuple[TaskRef, int, Outcome]]]:
+        """A scheduler is dead: blame the task it was running, for all that it held is lost with it.
 
         Args:
             crash: None if nobody is to blame.
 
         Returns:
-            Results for the tasks that have used up their attempts: (ref, replica, verdict).
+            What is to be run again, oldest first, which the caller puts back; and results for the tasks that have
+            used up their attempts: (ref, replica, verdict).
         """
         scheduler = self._up.pop(origin, None)
         self._hungry.pop(origin, None)
         if scheduler is None:
-            return []
+            return [], []
         given_up: list[tuple[TaskRef, int, Outcome]] = []
         survivors: list[Spark] = []
         for key, spark in scheduler.held.items():
@@ -127,8 +128,7 @@ class Schedulers:
             else:
                 verdict = Outcome(Verdict.CRASHED, spark.task.name.encode(), blamed.crashes)
                 given_up.append((*key, verdict))
-        self._pool.put_back(survivors)
-        return given_up
+        return survivors, given_up
 
     def _remember(self, spark: Spark) -> None:
         self._blame.pop(spark.task.path, None)

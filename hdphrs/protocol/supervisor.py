@@ -40,6 +40,8 @@ class Record:
     location: Location
     crashes: tuple[Crash, ...]
     replica: int = 0
+    placed: bool = False
+    """Placed by `spawn_at`: it does not migrate, so the location is exact even without supervision."""
     left: bool = False
     """Unsupervised: a copy has left this node, and nobody keeps track of it."""
 
@@ -67,7 +69,7 @@ class Supervisor:
 
     def register_placed(self, ref: TaskRef, task: Task, crashes: tuple[Crash, ...], node: NodeId) -> Spark:
         """A new thread for `node`, which the caller has found alive in this very step (hole R2)."""
-        self._records[ref] = Record(task, OnNode(node), crashes, left=node != self._me)
+        self._records[ref] = Record(task, OnNode(node), crashes, placed=True, left=node != self._me)
         return Spark(ref, 0, task, crashes, placed=True)
 
     def wants(self, spark: Spark) -> bool:
@@ -114,6 +116,12 @@ class Supervisor:
         """Whether it is the first: that one fills the future and ends supervision, later ones are duplicates."""
         return self._records.pop(ref, None) is not None
 
+    def charge(self, spark: Spark) -> None:
+        """A copy that ran here is put back, perhaps with a crash: the record of a task of ours learns of it."""
+        record = self._records.get(spark.ref)
+        if record is not None and spark.replica == record.replica:
+            record.crashes = spark.crashes
+
     def on_death(self, dead: NodeId) -> tuple[list[Spark], list[tuple[TaskRef, Outcome]]]:
         """DEADNODE (lines 33 to 36): re-create what may have been lost, threads as sparks too (hole R9).
 
@@ -124,7 +132,7 @@ class Supervisor:
         lost: list[tuple[TaskRef, Outcome]] = []
         for ref, record in self._records.items():
             if not record.task.supervised:
-                if record.left:
+                if record.left and (not record.placed or record.location == OnNode(dead)):
                     lost.append((ref, _lost(record.task, dead)))
             elif _names(record.location, dead):
                 record.replica += 1

@@ -100,7 +100,8 @@ class Thief:
             self._resting_until_s = None
         late = [fish for fish, sent in self._out.items() if sent.at_s + self._config.fish_deadline_s <= now]
         for fish in late:
-            del self._out[fish]
+            if self._out.pop(fish).victim == self._favourite:
+                self._favourite = None
         return len(late)
 
     def next_deadline(self) -> float | None:

@@ -56,10 +56,13 @@ class Victim:
         config: CoreConfig,
         pool: Sparkpool,
         supervisor: Supervisor,
-        give: Callable[[NodeId, FishId, list[Spark]], list[Effect]],
+        give: Callable[[NodeId, FishId, list[Spark], bool], list[Effect]],
         is_dead: Callable[[NodeId], bool],
     ) -> None:
-        """`give(thief, fish, sparks)` makes the effects that send sparks, and their code, to a thief."""
+        """`give(thief, fish, sparks, first)` makes the effects that send sparks, and their code, to a thief.
+
+        `first` tells whether this is what answers the fish; what its other guards release follows unasked.
+        """
         self._me = me
         self._config = config
         self._pool = pool
@@ -124,8 +127,7 @@ class Victim:
         if self._is_dead(catch.thief):
             self._pool.put_back([spark])
             return [Send(spark.ref.node, Ack(spark.ref, spark.replica, self._me))]
-        catch.answered = True
-        return self._give(catch.thief, catch.fish, [spark])
+        return self._send(catch, [spark])
 
     def on_denied(self, request: RequestId) -> list[Effect] | None:
         """DENIED: the spark stays here; None if no guard waits for this answer."""
@@ -175,8 +177,11 @@ class Victim:
                 break
         if not granted:
             return requests
-        catch.answered = True
-        return [*self._give(catch.thief, catch.fish, granted), *requests]
+        return [*self._send(catch, granted), *requests]
+
+    def _send(self, catch: _Catch, sparks: list[Spark]) -> list[Effect]:
+        first, catch.answered = not catch.answered, True
+        return self._give(catch.thief, catch.fish, sparks, first)
 
     def _reserve(self, spark: Spark, catch: _Catch) -> Effect:
         request = RequestId(self._next_request)

@@ -74,9 +74,7 @@ def push_divide_and_conquer(
     Each level of the tree of problems goes round all nodes in turn, the caller's included.  (HdpH-RS draws
     the nodes at random, and of all nodes but the caller's, which halves the capacity of two nodes.)
     """
-    return _conquer(
-        "push_divide_and_conquer", strategy.eager_nested, trivial, decompose, combine, solve, problem
-    )
+    return _conquer("push_divide_and_conquer", strategy.eager_nested, trivial, decompose, combine, solve, problem)
 
 
 def par_divide_and_conquer_ft(
@@ -87,9 +85,7 @@ def par_divide_and_conquer_ft(
     problem: P,
 ) -> S:
     """As `par_divide_and_conquer`, supervised even with `--unreliable` (`parDivideAndConquerFT`)."""
-    return _conquer(
-        "par_divide_and_conquer_ft", strategy.lazy_supervised, trivial, decompose, combine, solve, problem
-    )
+    return _conquer("par_divide_and_conquer_ft", strategy.lazy_supervised, trivial, decompose, combine, solve, problem)
 
 
 def push_divide_and_conquer_ft(

@@ -62,9 +62,7 @@ def push_map_sliced_ft(tasks: int, function: Callable[[A], B], items: Iterable[A
     return _map_sliced("push_map_sliced_ft", strategy.eager_supervised, tasks, function, items)
 
 
-def _map_sliced(
-    name: str, schedule: Strategy, tasks: int, function: Callable[[A], B], items: Iterable[A]
-) -> list[B]:
+def _map_sliced(name: str, schedule: Strategy, tasks: int, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
     check_count(name, "tasks", tasks)
     check_callable(name, "function", function)
     slices = slice_list(tasks, check_items(name, "items", items))

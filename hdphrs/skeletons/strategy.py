@@ -43,26 +43,20 @@ def lazy_supervised(task: Callable[[A], R], arguments: Iterable[A], /) -> list[F
 
 def eager(task: Callable[[A], R], arguments: Iterable[A], /) -> list[Future[R]]:
     """Place them on all nodes in turn, the caller's first (`zipWithM spawnAt (cycle nodes)`)."""
-    return [
-        spawn_at(node, task, argument) for node, argument in zip(cycle(all_nodes()), arguments, strict=False)
-    ]
+    return [spawn_at(node, task, argument) for node, argument in zip(cycle(all_nodes()), arguments, strict=False)]
 
 
 def eager_supervised(task: Callable[[A], R], arguments: Iterable[A], /) -> list[Future[R]]:
     """As `eager`, and re-created after a death even in a run with `--unreliable`."""
     return [
-        supervised_spawn_at(node, task, argument)
-        for node, argument in zip(cycle(all_nodes()), arguments, strict=False)
+        supervised_spawn_at(node, task, argument) for node, argument in zip(cycle(all_nodes()), arguments, strict=False)
     ]
 
 
 def eager_nested(task: Callable[[A], R], arguments: Iterable[A], /) -> list[Future[R]]:
     """Place the children of a task in a tree such that each *level* goes round all nodes in turn."""
     children = list(arguments)
-    return [
-        spawn_at(node, task, argument)
-        for node, argument in zip(_next_level(len(children)), children, strict=True)
-    ]
+    return [spawn_at(node, task, argument) for node, argument in zip(_next_level(len(children)), children, strict=True)]
 
 
 def eager_nested_supervised(task: Callable[[A], R], arguments: Iterable[A], /) -> list[Future[R]]:

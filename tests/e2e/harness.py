@@ -64,6 +64,21 @@ class Cluster:
         )
         return self.process
 
+    def start_announced(self, *options: object, example: str, arguments: list[str]) -> subprocess.Popen[str]:
+        """Start an example under `hdphrs run OPTIONS...`, and return when its program begins."""
+        program = self.write(
+            f"""
+            import runpy, sys
+            print("begun", flush=True)
+            sys.argv = {[str(EXAMPLES / example), *arguments]!r}
+            runpy.run_path(sys.argv[0], run_name="__main__")
+            """
+        )
+        process = self.start(*options, program)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        return process
+
     def finish(self, deadline_s: float = DEADLINE_S) -> subprocess.CompletedProcess[str]:
         """Wait for the end of what was started; what it said."""
         assert self.process is not None

@@ -111,9 +111,7 @@ def test_fib(script: Script, skeleton: str, size: str, answer: int) -> None:
 def test_mandelbrot_counts_the_same_iterations_however_it_is_divided(
     script: Script, skeleton: str, threshold: str
 ) -> None:
-    assert result(
-        script("mandelbrot.py", "48", "--skeleton", skeleton, "--threshold", threshold)
-    ) == iterations(48, 36)
+    assert result(script("mandelbrot.py", "48", "--skeleton", skeleton, "--threshold", threshold)) == iterations(48, 36)
 
 
 def test_mandelbrot_paints_the_same_picture_however_it_is_divided(script: Script, tmp_path: Path) -> None:
