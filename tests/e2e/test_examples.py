@@ -19,7 +19,7 @@ KNOWN = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("nodes", [1, 2, 4])
-@pytest.mark.parametrize(("example", "skeleton"), itertools.product(KNOWN, ["par", "push"]))
+@pytest.mark.parametrize(("example", "skeleton"), list(itertools.product(KNOWN, ["par", "push"])))
 @pytest.mark.parametrize("mode", ["reliable", "unreliable"])
 def test_an_example_gives_the_known_answer(
     cluster: Cluster, example: str, skeleton: str, mode: str, nodes: int
