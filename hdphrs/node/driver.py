@@ -7,11 +7,10 @@ and the program are given; tests give it others, in virtual time.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, assert_never
+from typing import Any, Protocol, assert_never
 
 import trio
 
-from hdphrs.node.link import NodeLink
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol.events import Event, Tick
 from hdphrs.protocol.node import Node
@@ -33,6 +32,13 @@ class Schedulers(Protocol):
     async def stop(self) -> None: ...
 
 
+class ProgramLink(Protocol):
+    """What the driver needs of the link to the program."""
+
+    def post(self, message: list[Any]) -> None: ...
+    def flush(self) -> None: ...
+
+
 class Driver:
     """One node's core, wired to its world."""
 
@@ -41,7 +47,7 @@ class Driver:
         core: Node,
         schedulers: Schedulers,
         *,
-        program: NodeLink | None = None,
+        program: ProgramLink | None = None,
         on_join: Callable[[Member], None] = lambda member: None,
         on_death: Callable[[NodeId, int], None] = lambda node, recreated: None,
     ) -> None:

@@ -64,7 +64,9 @@ class HoldsLockError(Exception):
         self.lock = threading.Lock()
 
 
-@pytest.mark.parametrize(("error", "name"), [(NeedsTwoError(1, 2), "NeedsTwoError: 1 and 2"), (HoldsLockError(), "HoldsLockError: held")])
+@pytest.mark.parametrize(
+    ("error", "name"), [(NeedsTwoError(1, 2), "NeedsTwoError: 1 and 2"), (HoldsLockError(), "HoldsLockError: held")]
+)
 def test_an_exception_that_does_not_pickle_is_described(error: Exception, name: str) -> None:
     _, received = load_outcome(dump_error("f", raised(error)))
     assert isinstance(received, TaskError)
