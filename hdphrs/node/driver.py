@@ -12,9 +12,9 @@ from typing import Any, Protocol, assert_never
 import trio
 
 from hdphrs.protocol import effects as fx
-from hdphrs.protocol.events import Event, Tick
+from hdphrs.protocol.events import Event, Suspected, Tick
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import PROGRAM, Member, NodeId, Origin, Outcome, Spark
+from hdphrs.protocol.tasks import PROGRAM, ROOT, Member, NodeId, Origin, Outcome, Spark
 from hdphrs.transport.interface import Fenced, Transport, TransportEvent
 from hdphrs.wire import local
 from hdphrs.wire.codec import pack_outcome
@@ -60,6 +60,7 @@ class Driver:
         self.core = core
         self.halted = trio.Event()
         self.stopping = trio.Event()
+        self.root_gone = trio.Event()
         self.halt: fx.Halt | None = None
         self.members_changed = trio.Event()
         self._schedulers = schedulers
@@ -77,6 +78,8 @@ class Driver:
 
     def hear(self, event: TransportEvent) -> None:
         """One event of the transport."""
+        if event == Suspected(ROOT):
+            self.root_gone.set()
         if isinstance(event, Fenced):
             self.end(fx.Halt("declared dead while it was cut off or stopped", rejoin=True))
         else:
