@@ -76,7 +76,7 @@ class Hub:
         self._control = control
         self._line = line
         self._reliable = reliable
-        self._book = CodeBook(lambda digest, data: link.send([local.CODE, digest, data]))
+        self._book = CodeBook(lambda digest, data: self._tell([local.CODE, digest, data]))
         self._shelf = CodeShelf(self._book)
         self._thread = threading.get_ident()
         self._main = getcurrent()
@@ -119,7 +119,7 @@ class Hub:
         future: Future[T] = Future()
         future._function = None
         slot = self._send_away(future)
-        self._link.send([local.PLACE, slot, node, pack_task(task)])
+        self._tell([local.PLACE, slot, node, pack_task(task)])
         return future
 
     def wait(self, future: Future[T]) -> T:
@@ -173,7 +173,7 @@ class Hub:
                 messages.append([local.RETURN, returned])
             if messages:
                 self._line.demand = False
-                self._link.send(*messages)
+                self._tell(*messages)
 
     def _take_old(self) -> list[tuple[Future[Any], Callable[..., Any]]]:
         taken: list[tuple[Future[Any], Callable[..., Any]]] = []
@@ -223,7 +223,7 @@ class Hub:
         """Tell the node that this scheduler is ready, and run what it gets until the process is ended."""
         threading.Thread(target=self._help, name="hdphrs-helper", daemon=True).start()
         self._factory.switch()
-        self._link.send([local.READY])
+        self._tell([local.READY])
         self._serve_loop()
         raise AssertionError("the loop of the main greenlet never ends")
 
@@ -231,8 +231,6 @@ class Hub:
         """The body of every greenlet; an error in here is ours, and must not surface in somebody's task."""
         try:
             self._loop()
-        except ConnectionError:
-            _leave()  # the node is gone
         except BaseException:
             sys.excepthook(*sys.exc_info())
             os._exit(INTERNAL_ERROR_STATUS)
@@ -375,6 +373,12 @@ class Hub:
             self._flush()
         self._receive(block=True)
 
+    def _tell(self, *messages: list[Any]) -> None:
+        try:
+            self._link.send(*messages)
+        except OSError:
+            _leave()  # the node is gone
+
     def _flush(self, *more: list[Any]) -> None:
         messages = [*more]
         if self._results:
@@ -382,7 +386,7 @@ class Hub:
             self._results = []
             _flush_streams()
         if messages:
-            self._link.send(*messages)
+            self._tell(*messages)
 
     def _receive(self, *, block: bool) -> None:
         messages = self._link.receive(block=block)
