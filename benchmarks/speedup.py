@@ -12,8 +12,8 @@ from pathlib import Path
 from benchmarks.figures import Budget, Figure
 from benchmarks.launch import EXAMPLES, HDPHRS_RUN, BenchmarkError, launch
 
-SIZES = {"sum_euler": "14000", "liouville": "500000000", "queens": "14", "mandelbrot": "1400"}
-"""Each some 5 s of sequential work, so that starting up does not decide."""
+SIZES = {"sum_euler": "20000", "liouville": "1000000000", "queens": "15", "mandelbrot": "2000"}
+"""Each more than 10 s of sequential work, so that starting up does not decide."""
 
 CORES = "2"
 

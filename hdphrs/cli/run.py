@@ -14,16 +14,16 @@ from hdphrs.cli.checks import check_exclusive, check_program, check_report
 from hdphrs.cli.output import say
 from hdphrs.cli.values import silence, times
 from hdphrs.cluster.hosts import LOCALHOST, SLOTS_MAX, Host, read_hosts
-from hdphrs.cluster.plan import NodePlan, plan_nodes, usable_cores
-from hdphrs.config import DETECT_AFTER_S, CoreConfig
+from hdphrs.cluster.plan import NodePlan, plan_nodes
+from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S
 from hdphrs.errors import UsageError
+from hdphrs.wire.settings import usable_cores
 
 LOCAL_NODES_MAX = 256
 SEED_MAX = 2**53
 """Seeds survive JSON."""
 
 _SEED_BYTES = 4
-_ATTEMPTS_MAX = CoreConfig().attempts_max
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +81,8 @@ class Asked:
     "--attempts",
     type=click.IntRange(1, 1000),
     metavar="N",
-    default=_ATTEMPTS_MAX,
-    help=f"Crashes after which a task fails for good; {_ATTEMPTS_MAX} by default.",
+    default=ATTEMPTS_MAX,
+    help=f"Crashes after which a task fails for good; {ATTEMPTS_MAX} by default.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Say what is started.")
 @click.argument("program", metavar="prog.py")

@@ -7,7 +7,6 @@ line `localhost slots=1` limits its share).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -30,13 +29,6 @@ class NodePlan:
     def remote(self) -> bool:
         """Whether it is reached by ssh."""
         return self.host != LOCALHOST
-
-
-def usable_cores() -> int:
-    """The cores that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def plan_nodes(hosts: Sequence[Host], cores: int | None, usable: int) -> list[NodePlan]:

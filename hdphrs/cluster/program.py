@@ -10,12 +10,7 @@ import os
 import subprocess
 import sys
 
-from hdphrs.wire.settings import PROGRAM_FD_VARIABLE
-
-LEASH_FD_VARIABLE = "HDPHRS_LEASH_FD"
-"""Tells the program which descriptor is readable when its launcher is gone."""
-SEQUENTIAL_VARIABLE = "HDPHRS_SEQUENTIAL"
-"""Set to 1: the program runs everything itself."""
+from hdphrs.wire.settings import LEASH_FD_VARIABLE, PROGRAM_FD_VARIABLE, SEQUENTIAL_VARIABLE
 
 _OURS = (PROGRAM_FD_VARIABLE, LEASH_FD_VARIABLE, SEQUENTIAL_VARIABLE)
 _SAFE_PATH = {"PYTHONSAFEPATH": "1"}

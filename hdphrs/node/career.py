@@ -107,9 +107,22 @@ async def _member_life(settings: NodeSettings, crew: Crew) -> Halt:
         assert driver.halt is not None
         if driver.halt.reason is None:
             await crew.stop()
-            await transport.flush(ROOT, TERM_DEADLINE_S)
+            await _take_leave(transport, driver)
         nursery.cancel_scope.cancel()
     return driver.halt
+
+
+async def _take_leave(transport: Transport, driver: Driver) -> None:
+    """See the acknowledgement of TERM off; the root, when it has them all, may be gone before it says so."""
+    async with trio.open_nursery() as nursery:
+
+        async def flush() -> None:
+            await transport.flush(ROOT, TERM_DEADLINE_S)
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(flush)
+        await driver.root_gone.wait()
+        nursery.cancel_scope.cancel()
 
 
 @contextmanager

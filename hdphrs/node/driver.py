@@ -7,15 +7,14 @@ and the program are given; tests give it others, in virtual time.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, assert_never
+from typing import Any, Protocol, assert_never
 
 import trio
 
-from hdphrs.node.link import NodeLink
 from hdphrs.protocol import effects as fx
-from hdphrs.protocol.events import Event, Tick
+from hdphrs.protocol.events import Event, Suspected, Tick
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import PROGRAM, Member, NodeId, Origin, Outcome, Spark
+from hdphrs.protocol.tasks import PROGRAM, ROOT, Member, NodeId, Origin, Outcome, Spark
 from hdphrs.transport.interface import Fenced, Transport, TransportEvent
 from hdphrs.wire import local
 from hdphrs.wire.codec import pack_outcome
@@ -33,6 +32,13 @@ class Schedulers(Protocol):
     async def stop(self) -> None: ...
 
 
+class ProgramLink(Protocol):
+    """What the driver needs of the link to the program."""
+
+    def post(self, message: list[Any]) -> None: ...
+    def flush(self) -> None: ...
+
+
 class Driver:
     """One node's core, wired to its world."""
 
@@ -41,7 +47,7 @@ class Driver:
         core: Node,
         schedulers: Schedulers,
         *,
-        program: NodeLink | None = None,
+        program: ProgramLink | None = None,
         on_join: Callable[[Member], None] = lambda member: None,
         on_death: Callable[[NodeId, int], None] = lambda node, recreated: None,
     ) -> None:
@@ -54,6 +60,7 @@ class Driver:
         self.core = core
         self.halted = trio.Event()
         self.stopping = trio.Event()
+        self.root_gone = trio.Event()
         self.halt: fx.Halt | None = None
         self.members_changed = trio.Event()
         self._schedulers = schedulers
@@ -63,6 +70,7 @@ class Driver:
         self._on_death = on_death
         self._armed_s: float | None = None
         self._rearm = trio.Event()
+        self._epoch = 0
 
     def attach_transport(self, transport: Transport) -> None:
         """The transport delivers to `hear`, so it is made after the driver."""
@@ -70,6 +78,8 @@ class Driver:
 
     def hear(self, event: TransportEvent) -> None:
         """One event of the transport."""
+        if event == Suspected(ROOT):
+            self.root_gone.set()
         if isinstance(event, Fenced):
             self.end(fx.Halt("declared dead while it was cut off or stopped", rejoin=True))
         else:
@@ -83,6 +93,9 @@ class Driver:
         for event in events:
             for effect in self.core.handle(event, now_s):
                 self._carry_out(effect)
+        if self.core.epoch != self._epoch:
+            self._epoch = self.core.epoch
+            self.tell_nodes()
         self._schedulers.flush()
         if self._program is not None:
             self._program.flush()
@@ -108,14 +121,11 @@ class Driver:
             case fx.Admit(ticket, member):
                 self._peers().admit(ticket, member)
                 self._on_join(member)
-                self.tell_nodes()
             case fx.Connect(member):
                 self._peers().connect(member)
-                self.tell_nodes()
             case fx.Fence(node, recreated):
                 self._peers().fence(node)
                 self._on_death(node, recreated)
-                self.tell_nodes()
             case fx.StopSchedulers():
                 self.stopping.set()
             case fx.Halt():

@@ -62,7 +62,8 @@ class Report:
         self._died_s[node] = monotonic() - self._started_s
         member = self._members[node]
         tasks = "1 task runs" if recreated == 1 else f"{recreated} tasks run"
-        say(f"node {node} on {member.host} (process {member.pid}) has died; {tasks} again from here")
+        again = f"; {tasks} again from here" if recreated else ""
+        say(f"node {node} on {member.host} (process {member.pid}) has died{again}")
 
     def write(self) -> None:
         """Write the file, if one was asked for; if that fails, say so."""

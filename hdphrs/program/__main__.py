@@ -14,11 +14,10 @@ from types import ModuleType, TracebackType
 
 from hdphrs.api.future import state
 from hdphrs.api.sequential import SequentialPort
-from hdphrs.errors import HdphrsError, StartError, TaskError
+from hdphrs.errors import HdphrsError, RootLostError, StartError, TaskError
 from hdphrs.program.attach import attach
+from hdphrs.wire.settings import LEASH_FD_VARIABLE, SEQUENTIAL_VARIABLE
 
-LEASH_VARIABLE = "HDPHRS_LEASH_FD"
-SEQUENTIAL_VARIABLE = "HDPHRS_SEQUENTIAL"
 PACKAGE = str(Path(__file__).parent.parent)
 
 
@@ -32,8 +31,8 @@ def main() -> None:
     else:
         try:
             state.port = attach()
-        except StartError as error:
-            sys.exit(f"hdphrs: {error}")
+        except StartError:
+            sys.exit(1)  # the launcher says why
     sys.excepthook = _print_exception
     sys.argv = [path, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
@@ -47,7 +46,7 @@ def main() -> None:
 
 def _watch_leash() -> None:
     """End with the launcher, even if it was killed."""
-    descriptor = os.environ.pop(LEASH_VARIABLE, None)
+    descriptor = os.environ.pop(LEASH_FD_VARIABLE, None)
     if descriptor is None:
         return
     os.set_inheritable(int(descriptor), False)
@@ -65,6 +64,8 @@ def _print_exception(kind: type[BaseException], error: BaseException, trace: Tra
     place = ""
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith((PACKAGE, "<frozen runpy>")):
         trace = trace.tb_next
+    if isinstance(error, RootLostError):
+        return  # the launcher says how
     if isinstance(error, HdphrsError) and not isinstance(error, TaskError):
         step = trace
         while step is not None:

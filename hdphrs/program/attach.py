@@ -17,7 +17,7 @@ from hdphrs.api.future import state
 from hdphrs.api.port import Port
 from hdphrs.program.port import ProgramPort
 from hdphrs.wire.local import Link
-from hdphrs.wire.settings import PROGRAM_FD_VARIABLE, NodeSettings, start_node
+from hdphrs.wire.settings import PROGRAM_FD_VARIABLE, NodeSettings, start_node, usable_cores
 
 FAREWELL_S = 2.0
 """How long the end of a program waits for its own node to end."""
@@ -54,7 +54,7 @@ def _embed() -> ProgramPort:
         settings = NodeSettings(
             root=True,
             host="localhost",
-            slots=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+            slots=usable_cores(),
             secret=os.urandom(32),
             program_fd=theirs.fileno(),
         )

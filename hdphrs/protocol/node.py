@@ -126,6 +126,11 @@ class Node:
         """All live nodes, self first."""
         return [] if self.me is None else self.members.live()
 
+    @property
+    def epoch(self) -> int:
+        """Grows with every node that joins or dies; 0 for a newcomer without WELCOME."""
+        return 0 if self.me is None else self.members.epoch
+
     # ---- dispatch --------------------------------------------------------------------------------------------
 
     def _dispatch(self, event: ev.Event, now: float) -> list[Effect]:

@@ -11,13 +11,12 @@ deque, newest spark first, then the node.  So waiting holds neither the core nor
 
 Results gather in `_results` and leave in one frame when the next task may take long, or there is none.
 
-The helper thread answers the node's requests for sparks while a long task neither spawns nor gets; it touches only the
-left end of the deque and the link.  `_exporting` makes exports exclusive.
+The helper thread answers the node's requests for sparks while a long task neither spawns nor gets; it only exports
+(`export.py`).
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 import socket
 import sys
@@ -30,13 +29,14 @@ from typing import Any, NoReturn, TypeVar
 from greenlet import getcurrent, greenlet
 
 from hdphrs.api import future as fast
-from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status, name_of, take, unfold
+from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status, take
 from hdphrs.errors import CannotTravelError, UsageError
-from hdphrs.protocol.tasks import NodeId, Task
+from hdphrs.protocol.tasks import NodeId
 from hdphrs.scheduler.assigned import Assigned, path_of, root_of
+from hdphrs.scheduler.export import Exporter
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook, CodeShelf
-from hdphrs.wire.codec import pack_outcome, pack_task, unpack_outcome, unpack_spark
+from hdphrs.wire.codec import pack_outcome, unpack_outcome, unpack_spark
 from hdphrs.wire.page import Line
 from hdphrs.wire.paths import child_path
 from hdphrs.wire.values import dump_error, dump_result, load_outcome
@@ -48,9 +48,6 @@ RUNNING = Status("running")
 
 ROOM = 16
 """Tasks that a hungry scheduler takes at a time."""
-
-EXPORT_MAX = 64
-"""Sparks in one export."""
 
 RESULTS_MAX = 16
 """Results that wait for each other."""
@@ -75,18 +72,16 @@ class Hub:
         self._link = link
         self._control = control
         self._line = line
-        self._reliable = reliable
-        self._book = CodeBook(lambda digest, data: link.send([local.CODE, digest, data]))
-        self._shelf = CodeShelf(self._book)
+        book = CodeBook(lambda digest, data: self._tell([local.CODE, digest, data]))
+        self._shelf = CodeShelf(book)
+        self._exporter = Exporter(self._tell, line, book, reliable=reliable)
         self._thread = threading.get_ident()
         self._main = getcurrent()
+        self._factory = greenlet(self._make_greenlets)
         self._idle: list[greenlet] = []
         self._ready: deque[greenlet] = deque()
         self._waiters: dict[Future[Any], list[greenlet]] = {}
         self._watched: list[tuple[Future[Any], greenlet]] = []
-        self._away: dict[int, Future[Any]] = {}
-        self._slots = itertools.count()
-        self._exporting = threading.Lock()
         self._results: list[list[Any]] = []
         self._costs: dict[bytes, float] = {}
         self._root: Assigned | None = None
@@ -113,20 +108,15 @@ class Hub:
         if parent is None:
             raise UsageError("spawn_at: this code runs in a scheduler process but belongs to no task")
         path = child_path(path_of(parent), fast.spawned)
-        task = self._encode(function, args, path, supervised)
+        future = self._exporter.place(node, function, args, path, supervised)
         fast.spawned += 1
-        future: Future[T] = Future()
-        future._function = None
-        slot = self._send_away(future)
-        self._link.send([local.PLACE, slot, node, pack_task(task)])
         return future
 
     def wait(self, future: Future[T]) -> T:
         if threading.get_ident() != self._thread:
             raise UsageError("get: inside a task, wait only in the task's own thread")
         if not hasattr(future, "_status"):
-            with self._exporting:  # the helper thread may have taken it a moment ago: let it say what became of it
-                pass
+            self._exporter.finish()  # the helper thread may have taken it a moment ago
         if getattr(future, "_status", None) is AWAY:
             self._receive(block=False)
         status = getattr(future, "_status", None)
@@ -150,78 +140,15 @@ class Hub:
         return main(*args)
 
     def export(self) -> None:
-        """Give sparks to the node: the oldest half, or all new ones when the running task runs carefully."""
-        with self._exporting:
-            exported: list[list[Any]] = []
-            returned: list[list[Any]] = []
-            for future, function in self._take_new() if self._line.careful else self._take_old():
-                if isinstance(future, Assigned):
-                    returned.append([list(future.spark.ref), future.spark.replica])
-                    continue
-                try:
-                    task = self._encode(function, future._content, path_of(future), future.supervised)
-                except CannotTravelError as error:
-                    future._content = error
-                    future._status = FAILED
-                else:
-                    exported.append([self._send_away(future), pack_task(task)])
-            messages: list[list[Any]] = []
-            if exported:
-                messages.append([local.EXPORT, exported])
-            if returned:
-                messages.append([local.RETURN, returned])
-            if messages:
-                self._line.demand = False
-                self._link.send(*messages)
-
-    def _take_old(self) -> list[tuple[Future[Any], Callable[..., Any]]]:
-        taken: list[tuple[Future[Any], Callable[..., Any]]] = []
-        wanted = min(EXPORT_MAX, (len(fast.sparks) + 1) // 2)
-        while fast.sparks and len(taken) < wanted:
-            try:
-                future = fast.sparks.popleft()
-            except IndexError:  # the last one went to the main thread meanwhile
-                break
-            function = take(future)
-            if function is not None:
-                taken.append((future, function))
-        return taken
-
-    def _take_new(self) -> list[tuple[Future[Any], Callable[..., Any]]]:
-        """All sparks that are newer than the tasks that the node has handed over."""
-        taken: list[tuple[Future[Any], Callable[..., Any]]] = []
-        while fast.sparks:
-            future = fast.sparks.pop()
-            if isinstance(future, Assigned):
-                fast.sparks.append(future)
-                break
-            function = take(future)
-            if function is not None:
-                taken.append((future, function))
-        taken.reverse()
-        return taken
-
-    def _encode(
-        self, function: Callable[..., Any], args: tuple[Any, ...], path: bytes, supervised: bool | None
-    ) -> Task:
-        name = name_of(function)
-        function, kwargs = unfold(function)
-        code, payload = self._book.encode(name, function, args, kwargs)
-        return Task(name, path, code, payload, self._reliable if supervised is None else supervised)
-
-    def _send_away(self, future: Future[Any]) -> int:
-        slot = next(self._slots)
-        self._away[slot] = future
-        future._content = None
-        future._status = AWAY
-        return slot
+        self._exporter.export()
 
     # ---- the loop --------------------------------------------------------------------------------------------
 
     def serve(self) -> NoReturn:
         """Tell the node that this scheduler is ready, and run what it gets until the process is ended."""
         threading.Thread(target=self._help, name="hdphrs-helper", daemon=True).start()
-        self._link.send([local.READY])
+        self._factory.switch()
+        self._tell([local.READY])
         self._serve_loop()
         raise AssertionError("the loop of the main greenlet never ends")
 
@@ -229,8 +156,6 @@ class Hub:
         """The body of every greenlet; an error in here is ours, and must not surface in somebody's task."""
         try:
             self._loop()
-        except ConnectionError:
-            _leave()  # the node is gone
         except BaseException:
             sys.excepthook(*sys.exc_info())
             os._exit(INTERNAL_ERROR_STATUS)
@@ -266,10 +191,20 @@ class Hub:
             if function is not None:
                 self._execute(future, function)
 
+    def _make_greenlets(self) -> NoReturn:
+        """Make a greenlet whenever this one is switched to.
+
+        A new greenlet counts its recursion from where it is started: were it started by a task that suspends itself,
+        each would begin deeper than the last.
+        """
+        self._main.switch()
+        while True:
+            greenlet(self._serve_loop, self._main).switch()
+
     def _suspend(self) -> None:
         """Leave the running task where it is until somebody puts its greenlet on `_ready`."""
         task = fast.current, fast.spawned, self._root
-        target = self._idle.pop() if self._idle else greenlet(self._serve_loop, self._main)
+        target = self._idle.pop() if self._idle else self._factory
         target.switch()
         fast.current, fast.spawned, root = task
         self._enter(root)
@@ -363,6 +298,12 @@ class Hub:
             self._flush()
         self._receive(block=True)
 
+    def _tell(self, *messages: list[Any]) -> None:
+        try:
+            self._link.send(*messages)
+        except OSError:
+            _leave()  # the node is gone
+
     def _flush(self, *more: list[Any]) -> None:
         messages = [*more]
         if self._results:
@@ -370,7 +311,7 @@ class Hub:
             self._results = []
             _flush_streams()
         if messages:
-            self._link.send(*messages)
+            self._tell(*messages)
 
     def _receive(self, *, block: bool) -> None:
         messages = self._link.receive(block=block)
@@ -380,7 +321,7 @@ class Hub:
         for message in messages:
             match message:
                 case [local.DELIVER, slot, outcome]:
-                    self._deliver(self._away.pop(slot), outcome)
+                    self._deliver(self._exporter.arrived(slot), outcome)
                 case [local.START, sparks]:
                     self._hungry = False
                     assigned = [Assigned(serial, unpack_spark(spark)) for serial, spark in sparks]

@@ -170,7 +170,12 @@ async def connect(address: tuple[str, int]) -> trio.SocketStream:
         refused = all(isinstance(cause, ConnectionRefusedError) for cause in causes)
         how = "connection refused" if refused else f"cannot connect: {causes[0]}"
         raise Lost(how, refused=refused) from error
-    if raw.socket.getsockname() == raw.socket.getpeername():
+    try:
+        to_itself = raw.socket.getsockname() == raw.socket.getpeername()
+    except OSError as error:  # the other end has died since
+        raw.socket.close()
+        raise Lost(f"connection lost at once: {error.strerror}") from error
+    if to_itself:
         raw.socket.close()  # a free port of this host, where the kernel connected us with ourselves
         raise Lost("connection refused", refused=True)
     return raw

@@ -25,6 +25,12 @@ LEASH_KILL = b"K"
 PROGRAM_FD_VARIABLE = "HDPHRS_PROGRAM_FD"
 """Tells a program started by `hdphrs run` which descriptor is its link to the root node."""
 
+LEASH_FD_VARIABLE = "HDPHRS_LEASH_FD"
+"""Tells it which pipe ends with the launcher."""
+
+SEQUENTIAL_VARIABLE = "HDPHRS_SEQUENTIAL"
+"""Set if there is no node, and everything runs in the program."""
+
 SETTINGS_BYTES_MAX = 64 << 20
 
 
@@ -45,7 +51,7 @@ class NodeSettings:
     host: str
     """The name under which people know this host ("localhost", or as in the hosts file)."""
     slots: int
-    """Schedulers to run, one a core."""
+    """Schedulers to run, one a core; 0 for all cores that are usable there."""
     secret: bytes
     """Known to all nodes of the run and to nobody else."""
     reliable: bool = True
@@ -106,7 +112,13 @@ def read_settings(stream: IO[bytes]) -> NodeSettings:
     if values["credentials"] is not None:
         values["credentials"] = Credentials(**values["credentials"])
     values["root_addresses"] = tuple((host, port) for host, port in values["root_addresses"])
+    values["slots"] = values["slots"] or usable_cores()
     return NodeSettings(**{field.name: values[field.name] for field in fields(NodeSettings)})
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _read_exactly(stream: IO[bytes], count: int) -> bytes:

@@ -49,14 +49,14 @@ def test_an_exception_comes_back_with_the_remote_traceback_as_its_cause() -> Non
     assert "KeyError: 'x'" in str(error.__cause__)
 
 
-class NeedsTwo(Exception):
+class NeedsTwoError(Exception):
     """Pickles, but does not unpickle: a common mistake."""
 
     def __init__(self, left: int, right: int) -> None:
         super().__init__(f"{left} and {right}")
 
 
-class HoldsLock(Exception):
+class HoldsLockError(Exception):
     """Does not pickle at all."""
 
     def __init__(self) -> None:
@@ -64,7 +64,9 @@ class HoldsLock(Exception):
         self.lock = threading.Lock()
 
 
-@pytest.mark.parametrize(("error", "name"), [(NeedsTwo(1, 2), "NeedsTwo: 1 and 2"), (HoldsLock(), "HoldsLock: held")])
+@pytest.mark.parametrize(
+    ("error", "name"), [(NeedsTwoError(1, 2), "NeedsTwoError: 1 and 2"), (HoldsLockError(), "HoldsLockError: held")]
+)
 def test_an_exception_that_does_not_pickle_is_described(error: Exception, name: str) -> None:
     _, received = load_outcome(dump_error("f", raised(error)))
     assert isinstance(received, TaskError)

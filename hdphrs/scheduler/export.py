@@ -1,0 +1,137 @@
+"""What leaves a scheduler: sparks that somebody hungry is to run, and threads for other nodes.
+
+What lives here: the way out of the private deque.  Two threads take it, the main one when a spawn finds the demand byte
+set, and the helper on behalf of a task that neither spawns nor gets for long; a lock makes it exclusive.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from hdphrs.api import future as fast
+from hdphrs.api.future import AWAY, FAILED, Future, name_of, take, unfold
+from hdphrs.errors import CannotTravelError
+from hdphrs.protocol.tasks import NodeId, Task
+from hdphrs.scheduler.assigned import Assigned, path_of
+from hdphrs.wire import local
+from hdphrs.wire.code import CodeBook
+from hdphrs.wire.codec import pack_task
+from hdphrs.wire.page import Line
+
+EXPORT_MAX = 64
+"""Sparks in one export."""
+
+Taken = list[tuple[Future[Any], Callable[..., Any]]]
+
+
+class Exporter:
+    """Encodes tasks, and keeps the futures of those that are away."""
+
+    def __init__(self, tell: Callable[..., None], line: Line, book: CodeBook, *, reliable: bool) -> None:
+        """`tell` sends messages to the node."""
+        self._tell = tell
+        self._line = line
+        self._book = book
+        self._reliable = reliable
+        self._slots = itertools.count()
+        self._away: dict[int, Future[Any]] = {}
+        self._exclusive = threading.Lock()
+
+    def export(self) -> None:
+        """Give sparks to the node: the oldest half, or all new ones when the running task runs carefully."""
+        with self._exclusive:
+            exported: list[list[Any]] = []
+            returned: list[list[Any]] = []
+            for future, function in _take_new() if self._line.careful else _take_old():
+                if isinstance(future, Assigned):
+                    returned.append([list(future.spark.ref), future.spark.replica])
+                    continue
+                try:
+                    task = self._encode(function, future._content, path_of(future), future.supervised)
+                except CannotTravelError as error:
+                    future._content = error
+                    future._status = FAILED
+                else:
+                    exported.append([self._send_away(future), pack_task(task)])
+            messages: list[list[Any]] = []
+            if exported:
+                messages.append([local.EXPORT, exported])
+            if returned:
+                messages.append([local.RETURN, returned])
+            if messages:
+                self._line.demand = False
+                self._tell(*messages)
+
+    def place(
+        self, node: NodeId, function: Callable[..., Any], args: tuple[Any, ...], path: bytes, supervised: bool | None
+    ) -> Future[Any]:
+        """Send a thread to a node.
+
+        Raises:
+            CannotTravelError: function or arguments do not pickle.
+        """
+        with self._exclusive:
+            task = self._encode(function, args, path, supervised)
+            future: Future[Any] = Future()
+            future._function = None
+            self._tell([local.PLACE, self._send_away(future), node, pack_task(task)])
+            return future
+
+    def finish(self) -> None:
+        """Wait until no export is under way: what it has taken has a status then."""
+        with self._exclusive:
+            pass
+
+    def arrived(self, slot: int) -> Future[Any]:
+        """The future whose outcome has come."""
+        return self._away.pop(slot)
+
+    def _encode(
+        self, function: Callable[..., Any], args: tuple[Any, ...], path: bytes, supervised: bool | None
+    ) -> Task:
+        name = name_of(function)
+        function, kwargs = unfold(function)
+        code, payload = self._book.encode(name, function, args, kwargs)
+        return Task(name, path, code, payload, self._reliable if supervised is None else supervised)
+
+    def _send_away(self, future: Future[Any]) -> int:
+        slot = next(self._slots)
+        self._away[slot] = future
+        future._content = None
+        future._status = AWAY
+        return slot
+
+
+def _take_old() -> Taken:
+    taken: Taken = []
+    wanted = min(EXPORT_MAX, (len(fast.sparks) + 1) // 2)
+    while fast.sparks and len(taken) < wanted:
+        try:
+            future = fast.sparks.popleft()
+        except IndexError:  # the last one went to the main thread meanwhile
+            break
+        function = take(future)
+        if function is not None:
+            taken.append((future, function))
+    return taken
+
+
+def _take_new() -> Taken:
+    """All sparks that are newer than the tasks that the node has handed over."""
+    taken: Taken = []
+    while fast.sparks:
+        try:
+            future = fast.sparks.pop()
+        except IndexError:
+            break
+        if isinstance(future, Assigned):
+            fast.sparks.append(future)
+            break
+        function = take(future)
+        if function is not None:
+            taken.append((future, function))
+    taken.reverse()
+    return taken

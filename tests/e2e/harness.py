@@ -1,0 +1,150 @@
+"""Running real programs on real clusters, and checking that nothing of them is left.
+
+Every process of a run inherits an environment variable with the name of its test, by which it is found again.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from time import monotonic, sleep
+from typing import TypeVar
+
+T = TypeVar("T")
+
+MARK = "HDPHRS_TEST_MARK"
+DEADLINE_S = 120.0
+LEFT_BEHIND_S = 2.0
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def eventually(condition: Callable[[], T], deadline_s: float, what: str) -> T:
+    """Wait until a condition holds; its value."""
+    end_s = monotonic() + deadline_s
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert monotonic() < end_s, f"not within {deadline_s} s: {what}"
+        sleep(0.01)
+
+
+class Cluster:
+    """One run of a program, with all the processes that belong to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.mark = uuid.uuid4().hex
+        self.process: subprocess.Popen[str] | None = None
+
+    def write(self, source: str, name: str = "prog.py") -> Path:
+        """Write a program into the test's folder."""
+        path = self.folder / name
+        path.write_text(textwrap.dedent(source))
+        return path
+
+    def start(self, *command: object, python: bool = False) -> subprocess.Popen[str]:
+        """Start `hdphrs run COMMAND...`, or plain `python COMMAND...`."""
+        prefix = [sys.executable] if python else [sys.executable, "-m", "hdphrs", "run"]
+        self.process = subprocess.Popen(
+            [*prefix, *map(str, command)],
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env=os.environ | {MARK: self.mark},
+        )
+        return self.process
+
+    def start_announced(self, *options: object, example: str, arguments: list[str]) -> subprocess.Popen[str]:
+        """Start an example under `hdphrs run OPTIONS...`, and return when its program begins."""
+        program = self.write(
+            f"""
+            import runpy, sys
+            print("begun", flush=True)
+            sys.argv = {[str(EXAMPLES / example), *arguments]!r}
+            runpy.run_path(sys.argv[0], run_name="__main__")
+            """
+        )
+        process = self.start(*options, program)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        return process
+
+    def finish(self, deadline_s: float = DEADLINE_S) -> subprocess.CompletedProcess[str]:
+        """Wait for the end of what was started; what it said."""
+        assert self.process is not None
+        out, err = self.process.communicate(timeout=deadline_s)
+        return subprocess.CompletedProcess(self.process.args, self.process.returncode, out, err)
+
+    def run(
+        self, *command: object, python: bool = False, deadline_s: float = DEADLINE_S
+    ) -> subprocess.CompletedProcess[str]:
+        """Start and finish."""
+        self.start(*command, python=python)
+        return self.finish(deadline_s)
+
+    def processes(self, module: str = "") -> list[int]:
+        """Living processes of this run, oldest first; only those of `python -m MODULE` if one is given."""
+        found = []
+        for entry in sorted(Path("/proc").iterdir(), key=lambda path: path.name.rjust(10)):
+            if not entry.name.isdigit():
+                continue
+            with suppress(OSError):
+                if (entry / "stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
+                    continue
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                if f"{MARK}={self.mark}".encode() in (entry / "environ").read_bytes() and (
+                    not module or module.encode() in words
+                ):
+                    found.append(int(entry.name))
+        return found
+
+    def nodes(self) -> list[int]:
+        """Process ids of the nodes, the root first."""
+        return self.processes("hdphrs.node")
+
+    def schedulers(self) -> list[int]:
+        """Process ids of the schedulers."""
+        return self.processes("hdphrs.scheduler")
+
+    def kill_rest(self) -> None:
+        """End whatever is left."""
+        for pid in self.processes():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if self.process is not None:
+            self.process.kill()
+            self.process.communicate()
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[Cluster]:
+    """A cluster for one test; fails if a process outlives its run."""
+    run = Cluster(folder)
+    shared_memory = set(Path("/dev/shm").iterdir()) if Path("/dev/shm").exists() else set()
+    try:
+        yield run
+        if run.process is not None:
+            eventually(lambda: run.process and run.process.poll() is not None, LEFT_BEHIND_S, "the end of the run")
+        eventually(lambda: not run.processes(), LEFT_BEHIND_S, "the end of all its processes")
+        if Path("/dev/shm").exists():
+            assert set(Path("/dev/shm").iterdir()) <= shared_memory
+    finally:
+        run.kill_rest()
+
+
+def result_of(completed: subprocess.CompletedProcess[str]) -> str:
+    """What an example printed as its result; its exit status must be 0."""
+    assert completed.returncode == 0, completed.stderr
+    last = completed.stdout.strip().splitlines()[-1]
+    assert last.startswith("result: "), completed.stdout
+    return last.removeprefix("result: ")

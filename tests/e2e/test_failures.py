@@ -1,0 +1,212 @@
+"""Killing things: the answer stays right, nothing hangs, nothing is left."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+from time import monotonic
+
+import pytest
+
+from tests.e2e.harness import Cluster, eventually, result_of
+
+RUNS = int(os.environ.get("HDPHRS_CHAOS_RUNS", "8"))
+"""Seeded runs for each kind of victim; the release check sets more."""
+
+WORK = [
+    ("queens.py", ["13", "--skeleton", "par"]),
+    ("queens.py", ["13", "--skeleton", "push"]),
+    ("sum_euler.py", ["8000", "--skeleton", "par"]),
+    ("sum_euler.py", ["8000", "--skeleton", "push"]),
+    ("liouville.py", ["200000000", "--skeleton", "par"]),
+    ("liouville.py", ["200000000", "--skeleton", "push"]),
+    ("mandelbrot.py", ["600", "--skeleton", "par"]),
+    ("mandelbrot.py", ["600", "--skeleton", "push"]),
+]
+"""Examples of a second or two, with their arguments."""
+
+
+def undisturbed(cluster: Cluster, example: str, arguments: list[str]) -> tuple[str, float]:
+    """The answer of a run without failure, and how long the program took."""
+    cluster.start_announced("--local-nodes", 4, example=example, arguments=arguments)
+    started_s = monotonic()
+    answer = result_of(cluster.finish())
+    return answer, monotonic() - started_s
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(RUNS))
+@pytest.mark.parametrize("victims", ["1 node", "2 nodes", "3 nodes", "scheduler"])
+def test_random_kills_leave_the_answer_right_and_the_time_bounded(cluster: Cluster, victims: str, seed: int) -> None:
+    chance = random.Random(f"{victims} {seed}")
+    example, arguments = chance.choice(WORK)
+    if example == "mandelbrot.py":
+        arguments = [*arguments, "--output", str(cluster.folder / "picture.png")]
+    answer, usual_s = undisturbed(cluster, example, arguments)
+    cluster.start_announced("--local-nodes", 4, example=example, arguments=arguments)
+    started_s = monotonic()
+    if victims == "scheduler":
+        eventually(lambda: len(cluster.schedulers()) >= 4, 10, "four schedulers")
+        chosen = chance.sample(cluster.schedulers(), 1)
+    else:
+        chosen = chance.sample(cluster.nodes()[1:], int(victims[0]))
+    for pid, when_s in zip(chosen, sorted(chance.uniform(0, usual_s) for _ in chosen), strict=True):
+        while monotonic() - started_s < when_s:
+            assert cluster.process is not None
+            if cluster.process.poll() is not None:
+                break
+            signal.sigtimedwait([], 0.01)
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            break
+    assert result_of(cluster.finish()) == answer
+    assert monotonic() - started_s < 3 * usual_s
+
+
+@pytest.mark.slow
+def test_a_stopped_node_is_declared_dead_and_harms_nothing_when_it_returns(cluster: Cluster) -> None:
+    process = cluster.start_announced(
+        "--local-nodes", 3, "--detect-after", 1, example="queens.py", arguments=["13", "--skeleton", "push"]
+    )
+    victim = cluster.nodes()[1]
+    os.kill(victim, signal.SIGSTOP)
+    assert process.stderr is not None
+    assert "has died" in process.stderr.readline()
+    os.kill(victim, signal.SIGCONT)
+    assert result_of(cluster.finish()) == "73712"
+
+
+POISON = """
+    import ctypes, os, signal, sys
+    import hdphrs
+
+    def good(n):
+        return n * n
+
+    def segfault():
+        return ctypes.string_at(0)
+
+    def leave():
+        os._exit(3)
+
+    def tree(low, high, poison):
+        if high - low == 1:
+            return poison() if low == 500 else [good(low)]
+        middle = (low + high) // 2
+        left = hdphrs.spawn(tree, low, middle, poison)
+        right = hdphrs.spawn(tree, middle, high, poison)
+        values = []
+        for future in (left, right):
+            try:
+                values += hdphrs.get(future)
+            except hdphrs.errors.TaskCrashedError as error:
+                values.append(f"crashed: {error}")
+        return values
+
+    def flat(poison):
+        futures = [hdphrs.spawn(good, n) for n in range(1000)]
+        futures.insert(500, hdphrs.spawn(poison))
+        values = []
+        for future in futures:
+            try:
+                values.append(hdphrs.get(future))
+            except hdphrs.errors.TaskCrashedError as error:
+                values.append(f"crashed: {error}")
+        return values
+
+    def show(values, expected):
+        assert sorted(value for value in values if isinstance(value, int)) == expected, len(values)
+        print(*(value for value in values if not isinstance(value, int)), sep="\\n")
+
+    poison = {"segfault": segfault, "leave": leave}[sys.argv[2]]
+    if sys.argv[1] == "flat":
+        show(flat(poison), [n * n for n in range(1000)])
+    elif sys.argv[1] == "flat-in-a-task":
+        show(hdphrs.run(flat, poison), [n * n for n in range(1000)])
+    else:
+        show(hdphrs.run(tree, 0, 1001, poison), [n * n for n in range(1001) if n != 500])
+    print("alive")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ["flat", "flat-in-a-task", "nested"])
+@pytest.mark.parametrize(("poison", "how"), [("segfault", "SIGSEGV"), ("leave", "status 3")])
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_poison_task_fails_alone_after_three_attempts(
+    cluster: Cluster, shape: str, poison: str, how: str, nodes: int
+) -> None:
+    program = cluster.write(POISON)
+    completed = cluster.run("--local-nodes", nodes, program, shape, poison)
+    assert completed.returncode == 0, completed.stderr
+    *crashes, last = completed.stdout.splitlines()
+    assert last == "alive"
+    assert len(crashes) == 1, crashes
+    assert re.search(rf"task {poison}|task tree", crashes[0])
+    assert crashes[0].count(how) == 3
+
+
+@pytest.mark.slow
+def test_a_task_that_holds_the_gil_for_long_costs_nobody_their_life(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import ctypes
+        import hdphrs
+
+        def hold(seconds):
+            ctypes.PyDLL(None).sleep(seconds)
+            return seconds
+
+        def good(n):
+            return n * n
+
+        holders = [hdphrs.spawn_at(node, hold, 7) for node in hdphrs.all_nodes()]
+        squares = [hdphrs.spawn(good, n) for n in range(100)]
+        assert [hdphrs.get(f) for f in squares] == [n * n for n in range(100)]
+        print([hdphrs.get(f) for f in holders])
+        """
+    )
+    completed = cluster.run("--local-nodes", 2, "--cores", 1, "--detect-after", 2, program)
+    assert completed.stdout == "[7, 7]\n", completed.stderr
+    assert completed.stderr == ""
+
+
+def test_after_kill_9_of_the_root_node_the_program_ends_with_one_line(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import hdphrs, time
+        print("begun", flush=True)
+        hdphrs.get(hdphrs.spawn(time.sleep, 60))
+        """
+    )
+    process = cluster.start("--local-nodes", 2, program)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    os.kill(cluster.nodes()[0], signal.SIGKILL)
+    completed = cluster.finish(10)
+    assert completed.returncode != 0
+    lines = [line for line in completed.stderr.splitlines() if "root node" in line]
+    assert lines, completed.stderr
+    assert "Traceback" not in completed.stderr
+
+
+@pytest.mark.parametrize("victim", ["program", "launcher"])
+def test_after_kill_9_of_program_or_launcher_nothing_is_left(cluster: Cluster, victim: str) -> None:
+    program = cluster.write(
+        """
+        import hdphrs, time
+        def long(): time.sleep(60)
+        future = hdphrs.spawn(long)
+        print("begun", flush=True)
+        hdphrs.get(future)
+        """
+    )
+    process = cluster.start("--local-nodes", 2, program)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    pid = process.pid if victim == "launcher" else cluster.processes("hdphrs.program")[0]
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not cluster.processes(), 2, "the end of all processes")

@@ -1,0 +1,261 @@
+"""What a user's program sees: the calls from program and tasks, errors, exits."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from tests.e2e.harness import Cluster, eventually
+
+
+def test_plain_python_gets_a_node_of_its_own_on_first_use(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import hdphrs, os
+        def where(): return os.getpid()
+        print(hdphrs.get(hdphrs.spawn(where)) != os.getpid(), hdphrs.my_node(), hdphrs.all_nodes())
+        """
+    )
+    completed = cluster.run(program, python=True)
+    assert (completed.stdout, completed.stderr, completed.returncode) == ("True 0 [0]\n", "", 0)
+
+
+def test_anything_callable_is_a_task(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import functools, math, operator
+        from hdphrs import get, spawn, run
+
+        class Account:
+            def __init__(self, amount): self.amount = amount
+            def plus(self, more): return self.amount + more
+            @classmethod
+            def named(cls, name): return cls.__name__ + name
+            @staticmethod
+            def twice(n): return 2 * n
+            def __call__(self, factor): return self.amount * factor
+
+        offset = 5
+        def add(n, *, more=0): return n + offset + more
+
+        def main():
+            local = 7
+            futures = [
+                spawn(add, 1), spawn(add, 1, more=10), spawn(lambda n: n + local, 1), spawn(Account(3).plus, 4),
+                spawn(Account(3), 4), spawn(Account.named, "!"), spawn(Account.twice, 21), spawn(math.gcd, 12, 18),
+                spawn(functools.partial(operator.sub, 10), 4),
+            ]
+            return [get(future) for future in futures]
+
+        def from_program():
+            global main
+            return main()
+
+        expected = [6, 16, 8, 7, 12, "Account!", 42, 6, 6]
+        assert main() == expected
+        assert run(main) == expected
+        """
+    )
+    completed = cluster.run("--local-nodes", 2, program)
+    assert completed.returncode == 0, completed.stderr
+
+
+def test_helper_modules_beside_the_program_are_found(cluster: Cluster) -> None:
+    cluster.write("def triple(n): return 3 * n\nclass Special(Exception): pass\n", "helper.py")
+    program = cluster.write(
+        """
+        import hdphrs, helper
+        def fail(): raise helper.Special("x")
+        print(hdphrs.get(hdphrs.spawn(helper.triple, 4)))
+        try: hdphrs.get(hdphrs.spawn(fail))
+        except helper.Special as error: print("caught", error)
+        """
+    )
+    assert cluster.run(program).stdout == "12\ncaught x\n"
+
+
+def test_any_thread_of_the_program_may_spawn_and_get(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import hdphrs, threading
+        sums = {}
+        def square(n): return n * n
+        def work(base):
+            sums[base] = sum(hdphrs.get(f) for f in [hdphrs.spawn(square, base + i) for i in range(200)])
+        threads = [threading.Thread(target=work, args=(i * 1000,)) for i in range(8)]
+        [t.start() for t in threads]; [t.join() for t in threads]
+        assert sums == {b: sum((b + i) ** 2 for i in range(200)) for b in range(0, 8000, 1000)}
+        """
+    )
+    completed = cluster.run(program)
+    assert completed.returncode == 0, completed.stderr
+
+
+def test_an_exception_travels_with_its_remote_traceback(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import hdphrs
+        def inner(n): return 1 // n
+        def outer(n): return hdphrs.get(hdphrs.spawn(inner, n))
+        hdphrs.get(hdphrs.spawn(outer, 0))
+        """
+    )
+    completed = cluster.run(program)
+    assert completed.returncode == 1
+    assert "ZeroDivisionError" in completed.stderr.splitlines()[-1]
+    assert "in inner" in completed.stderr
+    assert "in outer" in completed.stderr
+    assert "in <module>" in completed.stderr
+
+
+def test_errors_of_the_runtime_are_one_line_that_names_the_task(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import hdphrs, sys, threading
+        def take(lock): pass
+        def give(): return threading.Lock()
+        class Odd(Exception):
+            def __init__(self, a, b): super().__init__(a)
+        def odd(): raise Odd(1, 2)
+        def future(f): pass
+        match sys.argv[1]:
+            case "argument": hdphrs.spawn(take, threading.Lock())
+            case "result": hdphrs.get(hdphrs.spawn(give))
+            case "exception": hdphrs.get(hdphrs.spawn(odd))
+            case "future": hdphrs.spawn(future, hdphrs.spawn(give))
+        """
+    )
+    for case, words in {
+        "argument": "argument 1 of task take (a _thread.lock) does not pickle",
+        "result": "the result of task give (a _thread.lock) does not pickle",
+        "exception": "task odd raised __main__.Odd: 1",
+        "future": "a Future cannot travel",
+    }.items():
+        completed = cluster.run(program, case)
+        assert completed.returncode == 1, case
+        assert words in completed.stderr.splitlines()[-1], completed.stderr
+        assert case == "exception" or len(completed.stderr.splitlines()) == 1
+
+
+def test_ten_thousand_tasks_wait_at_once(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import hdphrs
+        def leaf(n): return n
+        def wait(node, n): return hdphrs.get(hdphrs.spawn_at(node, leaf, n))
+        def main():
+            nodes = hdphrs.all_nodes()
+            return sum(map(hdphrs.get, [hdphrs.spawn(wait, nodes[-1], n) for n in range(10_000)]))
+        print(hdphrs.run(main))
+        """
+    )
+    completed = cluster.run("--local-nodes", 2, program)
+    assert completed.stdout == f"{sum(range(10_000))}\n", completed.stderr
+
+
+def test_nested_spawns_reach_the_depth_of_plain_recursion(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import hdphrs, sys
+        def down(n): return 0 if n == 0 else 1 + hdphrs.get(hdphrs.spawn(down, n - 1))
+        print(hdphrs.run(down, 950))
+        sys.setrecursionlimit(20_000)
+        def deep(n): return 0 if n == 0 else 1 + hdphrs.get(hdphrs.spawn(deep, n - 1))
+        print(hdphrs.run(deep, 19_000))
+        """
+    )
+    completed = cluster.run(program)
+    assert completed.stdout == "950\n19000\n", completed.stderr
+
+
+def test_a_program_keeps_its_streams_arguments_and_exit_status(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import sys
+        print(sys.argv[1:], sys.stdin.read(), __name__)
+        print("to stderr", file=sys.stderr)
+        sys.exit(7)
+        """
+    )
+    process = cluster.start(program, "-v", "--help", "x")
+    out, err = process.communicate("input", timeout=20)
+    assert (out, err, process.returncode) == ("['-v', '--help', 'x'] input __main__\n", "to stderr\n", 7)
+
+
+def test_ctrl_c_interrupts_a_get(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import hdphrs, time
+        print("begun", flush=True)
+        try: hdphrs.get(hdphrs.spawn(time.sleep, 60))
+        except KeyboardInterrupt: print("interrupted", flush=True); raise
+        """
+    )
+    process = cluster.start(program)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    os.killpg(process.pid, signal.SIGINT)
+    completed = cluster.finish(10)
+    assert completed.stdout == "interrupted\n"
+    assert completed.returncode == -signal.SIGINT
+
+
+def test_sigterm_ends_the_run(cluster: Cluster) -> None:
+    program = cluster.write("import hdphrs, time\nprint(hdphrs.all_nodes(), flush=True)\ntime.sleep(60)\n")
+    process = cluster.start("--local-nodes", 2, program)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "[0, 1]\n"
+    process.terminate()
+    assert cluster.finish(10).returncode == -signal.SIGTERM
+
+
+def test_output_of_tasks_reaches_the_terminal(cluster: Cluster) -> None:
+    program = cluster.write("import hdphrs\nhdphrs.get(hdphrs.spawn(print, 'from a task'))\n")
+    assert cluster.run(program).stdout == "from a task\n"
+
+
+def test_sequential_mode_starts_no_other_process(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import hdphrs, os
+        def where(): return os.getpid()
+        print(hdphrs.get(hdphrs.spawn(where)) == hdphrs.run(where) == os.getpid())
+        """
+    )
+    assert cluster.run("--sequential", program).stdout == "True\n"
+
+
+def test_a_fork_of_the_program_does_not_keep_the_run_alive(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import hdphrs, os, time
+        def square(n): return n * n
+        print(hdphrs.get(hdphrs.spawn(square, 3)), flush=True)
+        if os.fork() == 0:
+            print(hdphrs.get(hdphrs.spawn(square, 4)), flush=True)
+        else:
+            os.wait()
+        """
+    )
+    completed = cluster.run(program, python=True)
+    assert completed.stdout == "9\n16\n", completed.stderr
+
+
+@pytest.mark.parametrize("how", ["raise", "exit"])
+def test_a_program_that_ends_early_leaves_nothing_and_keeps_its_status(cluster: Cluster, how: str) -> None:
+    program = cluster.write(
+        """
+        import hdphrs, sys, time
+        future = hdphrs.spawn(time.sleep, 60)
+        if sys.argv[1] == "exit": sys.exit("bye")
+        raise RuntimeError("mine")
+        """
+    )
+    completed = cluster.run("--local-nodes", 2, program, how, deadline_s=15)
+    assert completed.returncode == 1
+    expected = "bye" if how == "exit" else "RuntimeError: mine"
+    assert completed.stderr.splitlines()[-1] == expected
+    assert "hdphrs/" not in completed.stderr
+    eventually(lambda: not cluster.processes(), 2, "the end of all processes")

@@ -1,0 +1,271 @@
+"""A whole cluster in virtual time: real drivers and cores, the memory transport, and schedulers that only sleep.
+
+A task here is a tree: it costs so many virtual seconds, and has so many levels of two children below.  Its value is the
+number of leaves.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import trio
+
+from hdphrs.config import CoreConfig
+from hdphrs.node.driver import Driver
+from hdphrs.protocol.events import Exported, Finished, Hungry, SchedulerUp, Terminate
+from hdphrs.protocol.node import Node
+from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Origin, Outcome, Spark, Task, Verdict
+from hdphrs.transport.memory import ADDRESS, MemoryNetwork
+from hdphrs.wire import local
+from hdphrs.wire.codec import unpack_outcome
+from hdphrs.wire.paths import PROGRAM_PATH, child_path
+
+JOIN_S = 60.0
+ROOM = 16
+
+Happening = tuple[float, Callable[[], None]]
+"""At this virtual second of the computation, call this."""
+
+
+def tree(levels: int, cost_s: float, path: bytes = PROGRAM_PATH) -> Task:
+    """A task of this shape."""
+    return Task(f"tree {levels}", path, b"", f"{levels} {cost_s}".encode())
+
+
+class Unfilled:
+    """A future of a virtual task."""
+
+    def __init__(self) -> None:
+        self.full = trio.Event()
+        self.value = 0
+
+
+class VirtualScheduler:
+    """One core: one task computes at a time, those that wait for children do not hold it."""
+
+    def __init__(self, origin: Origin, driver: Driver, nursery: trio.Nursery) -> None:
+        self._origin = origin
+        self._driver = driver
+        self._nursery = nursery
+        self._computing = False
+        self._resumable: deque[trio.Event] = deque()
+        self._waiting: deque[Spark] = deque()
+        self._futures: list[Unfilled] = []
+        self._hungry = False
+
+    def up(self) -> None:
+        """Report for work."""
+        self._driver.handle([SchedulerUp(self._origin)])
+        self._look()
+
+    def start(self, sparks: Sequence[Spark]) -> None:
+        """Take these tasks."""
+        self._hungry = False
+        self._waiting.extend(sparks)
+        self._look()
+
+    def deliver(self, slot: int, outcome: Outcome) -> None:
+        """Fill a future."""
+        future = self._futures[slot]
+        future.value = int(outcome.data)
+        future.full.set()
+
+    def _look(self) -> None:
+        """Give the core to the next: resumed tasks first, then those that have not begun."""
+        if self._computing:
+            return
+        if self._resumable:
+            self._computing = True
+            self._resumable.popleft().set()
+        elif self._waiting:
+            self._computing = True
+            self._nursery.start_soon(self._run, self._waiting.popleft())
+        elif not self._hungry:
+            self._hungry = True
+            self._driver.handle([Hungry(self._origin, ROOM)])
+
+    async def _run(self, spark: Spark) -> None:
+        levels, cost = spark.task.payload.split()
+        await trio.sleep(float(cost))
+        value = 1
+        if levels != b"0":
+            futures = self._spawn(spark.task, int(levels) - 1, float(cost))
+            self._leave()
+            for future in futures:
+                await future.full.wait()
+            await self._enter()
+            value = sum(future.value for future in futures)
+        result = (spark.ref, spark.replica, Outcome(Verdict.VALUE, str(value).encode()))
+        self._driver.handle([Finished(self._origin, (result,))])
+        self._leave()
+
+    def _leave(self) -> None:
+        self._computing = False
+        self._look()
+
+    async def _enter(self) -> None:
+        turn = trio.Event()
+        self._resumable.append(turn)
+        self._look()
+        await turn.wait()
+
+    def _spawn(self, parent: Task, levels: int, cost_s: float) -> list[Unfilled]:
+        slot = len(self._futures)
+        futures = [Unfilled(), Unfilled()]
+        self._futures += futures
+        tasks = [(slot + i, tree(levels, cost_s, child_path(parent.path, i))) for i in range(2)]
+        self._driver.handle([Exported(self._origin, tuple(tasks))])
+        return futures
+
+
+class VirtualCrew:
+    """The schedulers of one node, as its driver sees them."""
+
+    def __init__(self) -> None:
+        self.schedulers: dict[Origin, VirtualScheduler] = {}
+
+    def teach(self, origin: Origin, digest: bytes, data: bytes) -> None:
+        """Trees need no code."""
+
+    def start(self, origin: Origin, sparks: Sequence[Spark]) -> None:
+        self.schedulers[origin].start(sparks)
+
+    def deliver(self, origin: Origin, slot: int, outcome: Outcome) -> None:
+        self.schedulers[origin].deliver(slot, outcome)
+
+    def demand(self, wanted: bool) -> None:
+        """Virtual schedulers export everything anyway."""
+
+    def tell_nodes(self, nodes: list[NodeId]) -> None:
+        """Trees do not ask where they are."""
+
+    def flush(self) -> None:
+        """Nothing is buffered."""
+
+    async def stop(self) -> None:
+        """They end with their node's nursery."""
+
+
+class VirtualProgram:
+    """Spawns one task, and waits for its outcome."""
+
+    def __init__(self) -> None:
+        self.done = trio.Event()
+        self.outcome: Outcome | None = None
+
+    def post(self, message: list[Any]) -> None:
+        if message[0] == local.DELIVER:
+            self.outcome = unpack_outcome(message[2])
+            self.done.set()
+
+    def flush(self) -> None:
+        """Nothing is buffered."""
+
+
+class VirtualNode:
+    """One node: driver, core, crew, transport, and its share of trio."""
+
+    def __init__(self, cluster: VirtualCluster, number: int) -> None:
+        self.scope = trio.CancelScope()
+        self.lives = 0
+        self._cluster = cluster
+        self._number = number
+        self._driver: Driver | None = None
+
+    @property
+    def driver(self) -> Driver:
+        """That of its present life."""
+        assert self._driver is not None
+        return self._driver
+
+    @property
+    def id(self) -> NodeId:
+        """Its present id."""
+        assert self.driver.core.me is not None
+        return self.driver.core.me
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Live; join again when declared dead."""
+        with self.scope:
+            while await self._life(task_status if self.lives == 0 else trio.TASK_STATUS_IGNORED):
+                pass
+
+    async def _life(self, task_status: trio.TaskStatus[None]) -> bool:
+        self.lives += 1
+        cluster = self._cluster
+        choose = random.Random(f"{cluster.seed} {self._number} {self.lives}").randrange
+        crew = VirtualCrew()
+        if self._number == 0:
+            core, program, node = Node.root(cluster.config, choose), cluster.program, ROOT
+        else:
+            core, program, node = Node.newcomer(cluster.config, choose), None, None
+        self._driver = driver = Driver(core, crew, program=program)
+        transport = cluster.network.transport(driver.hear, node=node)
+        driver.attach_transport(transport)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(transport.serve)
+            if node == ROOT:
+                cluster.root_address = (ADDRESS, transport.port)
+            else:
+                await transport.join([cluster.root_address], f"host {self._number}", cluster.cores, 1, JOIN_S)
+            while core.me is None:
+                await driver.members_changed.wait()
+            nursery.start_soon(driver.tick)
+            for number in range(cluster.cores):
+                scheduler = VirtualScheduler(Origin(number + 1), driver, nursery)
+                crew.schedulers[Origin(number + 1)] = scheduler
+                scheduler.up()
+            task_status.started()
+            await driver.halted.wait()
+            if driver.halt is not None and driver.halt.reason is None and node != ROOT:
+                await transport.flush(ROOT, 1.0)
+            nursery.cancel_scope.cancel()
+        assert driver.halt is not None
+        return driver.halt.rejoin
+
+
+class VirtualCluster:
+    """Nodes 0, 1, ... of one run."""
+
+    def __init__(
+        self, nodes: int, *, cores: int = 1, latency_s: float = 1e-4, detect_after_s: float = 5.0, seed: int = 0
+    ) -> None:
+        self.config = CoreConfig()
+        self.cores = cores
+        self.seed = seed
+        self.network = MemoryNetwork(latency_s=latency_s, detect_after_s=detect_after_s)
+        self.program = VirtualProgram()
+        self.root_address = (ADDRESS, 0)
+        self.nodes = [VirtualNode(self, number) for number in range(nodes)]
+
+    def kill(self, number: int) -> None:
+        """kill -9 of one node."""
+        self.network.kill(self.nodes[number].id)
+        self.nodes[number].scope.cancel()
+
+    async def compute(self, task: Task, happenings: Callable[[], Sequence[Happening]]) -> tuple[int, float]:
+        """Run one task, while things happen; its value, and how many virtual seconds it took."""
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self.network.serve)
+            for node in self.nodes:
+                await nursery.start(node.run)
+            root = self.nodes[0].driver
+            started_s = trio.current_time()
+            for at_s, action in happenings():
+                nursery.start_soon(self._later, at_s, action)
+            root.handle([Exported(PROGRAM, ((0, task),))])
+            await self.program.done.wait()
+            took_s = trio.current_time() - started_s
+            root.handle([Terminate()])
+            with trio.move_on_after(2.0):
+                await root.halted.wait()
+            nursery.cancel_scope.cancel()
+        assert self.program.outcome is not None
+        return int(self.program.outcome.data), took_s
+
+    async def _later(self, at_s: float, action: Callable[[], None]) -> None:
+        await trio.sleep(at_s)
+        action()
