@@ -60,8 +60,7 @@ class Admit:
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """A member to keep a connection with; the side with the higher id dials.  At a newcomer one of
-    them is itself: there is nobody to dial, but it is a member from now on."""
+    """A member to keep a connection with; the side with the higher id dials."""
 
     member: Member
 

@@ -48,7 +48,7 @@ class Membership:
         member = Member(NodeId(self._next_id), event.host, event.slots, event.address, event.pid)
         self._next_id += 1
         self.epoch += 1
-        known = tuple(other for other in (*self._others.values(), member) if other is not None)
+        known = tuple(other for other in self._others.values() if other is not None)
         effects: list[Effect] = [Admit(event.ticket, member)]
         effects.append(Send(member.node, Welcome(member.node, self.epoch, known, tuple(self._dead))))
         effects += [Send(other, Joined(self.epoch, member)) for other in self._others]
@@ -56,11 +56,11 @@ class Membership:
         return effects
 
     def on_welcome(self, message: Welcome) -> list[Effect]:
-        """At a newcomer: these are the members, itself too, so that the very first has an effect to begin with."""
+        """At a newcomer: these are the others."""
         self.epoch = message.epoch
         self._dead = dict.fromkeys(message.dead)
         self._others[ROOT] = None
-        self._others.update((member.node, member) for member in message.members if member.node != self.me)
+        self._others.update((member.node, member) for member in message.members)
         return [Connect(member) for member in message.members]
 
     def on_joined(self, message: Joined) -> list[Effect]:
