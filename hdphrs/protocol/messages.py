@@ -78,6 +78,13 @@ class Ack:
 
 
 @dataclass(frozen=True, slots=True)
+class Purge:
+    """S -> N: nobody waits for these any more; drop the copies that have not started."""
+
+    refs: tuple[TaskRef, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Push:
     """S -> N: run this here (`spawn_at`)."""
 
@@ -155,6 +162,7 @@ Message = (
     | Obsolete
     | Schedule
     | Ack
+    | Purge
     | Push
     | Result
     | Code

@@ -196,6 +196,9 @@ class Node:
             case msg.Ack(ref, replica, thief):
                 self._count("stale", not self.supervisor.on_ack(ref, replica, thief))
                 return []
+            case msg.Purge(refs):
+                self._purge(refs)
+                return []
             case msg.Push(spark):
                 self.pool.add(spark)
                 return []
@@ -327,9 +330,20 @@ class Node:
         for spark in survivors:
             self.supervisor.charge(spark)
         self.code.forget(("scheduler", origin))
-        if self.supervisor.forget(origin):
-            self._count("orphans", self.pool.purge(lambda spark: spark.ref[:2] == (self.me, origin)))
-        return [effect for ref, replica, outcome in given_up for effect in self._answer(ref, replica, outcome)]
+        effects: list[Effect] = []
+        for node, refs in self.supervisor.forget(origin).items():
+            if node == self.me:
+                self._purge(refs)
+            else:
+                effects.append(Send(node, msg.Purge(tuple(refs))))
+        for ref, replica, outcome in given_up:
+            effects += self._answer(ref, replica, outcome)
+        return effects
+
+    def _purge(self, refs: Iterable[TaskRef]) -> None:
+        """Orphans that wait here would only be run for nobody; those that run already may finish."""
+        orphans = frozenset(refs)
+        self._count("orphans", self.pool.purge(lambda spark: spark.ref in orphans))
 
     def _put_back(self, sparks: list[Spark]) -> None:
         """Sparks that schedulers had: their supervisors may have died since, and nobody could say where they may go."""

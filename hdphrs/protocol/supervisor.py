@@ -134,7 +134,7 @@ class Supervisor:
             if not record.task.supervised:
                 if record.left and (not record.placed or record.location == OnNode(dead)):
                     lost.append((ref, _lost(record.task, dead)))
-            elif _names(record.location, dead):
+            elif dead in _nodes(record.location):
                 record.replica += 1
                 record.location = self._here
                 recreated.append(Spark(ref, record.replica, record.task, record.crashes))
@@ -142,20 +142,21 @@ class Supervisor:
             del self._records[ref]
         return recreated, lost
 
-    def forget(self, origin: Origin) -> int:
-        """The scheduler that held these futures is gone, nobody will ever read them; how many there were."""
-        gone = [ref for ref in self._records if ref.origin == origin]
-        for ref in gone:
-            del self._records[ref]
-        return len(gone)
+    def forget(self, origin: Origin) -> dict[NodeId, list[TaskRef]]:
+        """The scheduler that held these futures is gone, nobody will ever read them: where their copies may be."""
+        copies: dict[NodeId, list[TaskRef]] = {}
+        for ref in [ref for ref in self._records if ref.origin == origin]:
+            for node in _nodes(self._records.pop(ref).location):
+                copies.setdefault(node, []).append(ref)
+        return copies
 
 
-def _names(location: Location, node: NodeId) -> bool:
+def _nodes(location: Location) -> tuple[NodeId, ...]:
     match location:
-        case OnNode(here):
-            return here == node
+        case OnNode(node):
+            return (node,)
         case InTransition(victim, thief):
-            return node in (victim, thief)
+            return (victim, thief)
 
 
 def _lost(task: Task, dead: NodeId) -> Outcome:

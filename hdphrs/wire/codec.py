@@ -51,6 +51,7 @@ ROWS: Final[dict[int, type[m.Message]]] = {
     15: m.DeadNode,
     16: m.Term,
     17: m.TermAck,
+    18: m.Purge,
 }
 """Kind number to type.  Numbers are never used again; a change of meaning raises `WIRE_VERSION`."""
 
@@ -254,6 +255,7 @@ _BY_ANNOTATION: Final[dict[Any, tuple[_Pack, _Unpack]]] = {
     Outcome: (pack_outcome, unpack_outcome),
     Member: (pack_member, unpack_member),
     tuple[Spark, ...]: _many(pack_spark, unpack_spark, "list of sparks"),
+    tuple[TaskRef, ...]: _many(pack_ref, unpack_ref, "list of refs"),
     tuple[Member, ...]: _many(pack_member, unpack_member, "list of members"),
     tuple[NodeId, ...]: _many(_itself, unpack_natural, "list of nodes"),
     tuple[tuple[str, int], ...]: _many(list, _unpack_counter, "list of counters"),

@@ -158,3 +158,21 @@ def test_used_up_attempts_fail_a_placed_task_at_once() -> None:
     cluster.crash(0, 1, (ref, 0))
     cluster.feed(0, ev.Placed(Origin(0), 7, task(b"0"), ROOT))
     assert [outcome.verdict for outcome in cluster.delivered.values()] == [Verdict.CRASHED] * 2
+
+
+def test_orphans_of_a_dead_scheduler_are_purged_on_the_nodes_that_hold_them() -> None:
+    """Else they are run for nobody, and those that crash take innocent tasks along."""
+    cluster = Cluster(2)
+    cluster.up(0)
+    cluster.up(1)
+    cluster.spawn(1)
+    cluster.hungry(0)
+    cluster.feed(0, ev.Exported(Origin(1), tuple((slot, task(b"child %d" % slot)) for slot in range(8))))
+    cluster.hungry(1, room=1)
+    cluster.settle()
+    assert cluster.core(1).pool.stealable > 0
+    cluster.crash(0, 1)
+    cluster.settle()
+    assert cluster.core(1).pool.stealable == 0
+    assert cluster.core(1).counters["orphans"] > 0
+    cluster.check()
