@@ -119,8 +119,8 @@ current: Future[Any] | None = None
 spawned = 0
 """How many children `current` has spawned."""
 
-made = 0
-"""Sparks made by the tasks that have ended."""
+ran = 0
+"""Sparks of this process that have been run by it."""
 
 _tombstones = 0
 
@@ -186,7 +186,7 @@ def get(future: Future[T]) -> T:
         TaskCrashedError: the task took down as many scheduler processes as it has attempts.
         RootLostError: the root node is gone.
     """
-    global current, spawned, made
+    global current, spawned, ran
     function = future._function
     if function is not None:
         future._function = None
@@ -212,7 +212,7 @@ def get(future: Future[T]) -> T:
             future._status = DONE
             return value
         finally:
-            made += spawned
+            ran += 1
             current = caller
             spawned = index
     status = getattr(future, "_status", None)

@@ -207,12 +207,12 @@ class Crew:
                     finished.append((named, replica, unpack_outcome(outcome)))
                 self._counters["tasks_run"] += len(results)
                 return Finished(origin, tuple(finished))
-            case [local.HUNGRY, room, made]:
-                self._counters["sparks_made"] += made
-                self._counters["tasks_run"] += made
+            case [local.HUNGRY, room, ran]:
+                self._counters["sparks_made"] += ran
+                self._counters["tasks_run"] += ran
                 return Hungry(origin, room)
             case [local.EXPORT, items]:
-                self._counters["tasks_run"] -= len(items)  # made here, but run elsewhere or counted with its result
+                self._counters["sparks_made"] += len(items)
                 return understand(origin, message)
             case [local.RETURN, sparks]:
                 returned = [(TaskRef(*ref), replica) for ref, replica in sparks]

@@ -18,7 +18,7 @@ from hdphrs.wire.settings import NodeSettings
 
 COUNTERS = {
     "tasks_run": "Tasks that ended on this node, in place or from its pool.",
-    "sparks_made": "Sparks that tasks of this node, and at the root the program, have spawned.",
+    "sparks_made": "Sparks that tasks of this node have spawned, and that it has run or exported.",
     "exported": "Sparks that left their scheduler, or the program, for the node.",
     "placed": "Threads made by spawn_at.",
     "stolen": "Sparks that arrived from other nodes.",

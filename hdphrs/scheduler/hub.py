@@ -230,6 +230,7 @@ class Hub:
             future._content = value if error is None else error
             future._status = DONE if error is None else FAILED
             self._wake(future)
+            fast.ran += 1
         now_s = perf_counter()
         if isinstance(future, Assigned):
             self._costs[future.spark.task.code] = now_s - started_s
@@ -266,7 +267,6 @@ class Hub:
         except BaseException as error:  # whatever a task raises is its outcome, SystemExit too
             return error, None
         finally:
-            fast.made += fast.spawned
             fast.current = None
 
     def _wake(self, future: Future[Any]) -> None:
@@ -292,8 +292,8 @@ class Hub:
         """Nothing to run: say so, once, and wait for the node."""
         if not self._hungry:
             self._hungry = True
-            made, self._reported = fast.made - self._reported, fast.made
-            self._flush([local.HUNGRY, ROOM, made])
+            ran, self._reported = fast.ran - self._reported, fast.ran
+            self._flush([local.HUNGRY, ROOM, ran])
         else:
             self._flush()
         self._receive(block=True)
