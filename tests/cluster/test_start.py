@@ -100,7 +100,7 @@ def test_a_program_that_is_interrupted_before_it_began_ends_the_run(start: Start
     assert (status, output) == (-signal.SIGTERM, "")
 
 
-def test_nodes_that_do_not_join_in_time_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_r12_nodes_that_do_not_join_in_time_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in environment(tmp_path).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(launcher, "START_DEADLINE_S", 0.5)

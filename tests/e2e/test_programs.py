@@ -22,6 +22,27 @@ def test_plain_python_gets_a_node_of_its_own_on_first_use(cluster: Cluster) -> N
     assert (completed.stdout, completed.stderr, completed.returncode) == ("True 0 [0]\n", "", 0)
 
 
+def test_r8_placed_and_recovered_tasks_run_in_schedulers_and_nowhere_else(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import hdphrs, os, sys
+        def where(_): return os.getpid(), sys.argv[0]
+        def crash_once(path):
+            if not os.path.exists(path):
+                open(path, "w").close()
+                os._exit(1)
+            return where(None)
+        def main(path):
+            placed = [hdphrs.spawn_at(node, where, n) for n in range(9) for node in hdphrs.all_nodes()]
+            return [hdphrs.get(f) for f in [*placed, hdphrs.spawn(crash_once, path), hdphrs.spawn_at(0, where, 1)]]
+        for pid, name in hdphrs.run(main, sys.argv[1]):
+            assert pid != os.getpid() and name == "hdphrs.scheduler", (pid, name)
+        """
+    )
+    completed = cluster.run("--local-nodes", 2, program, cluster.folder / "crashed")
+    assert completed.returncode == 0, completed.stderr
+
+
 def test_anything_callable_is_a_task(cluster: Cluster) -> None:
     program = cluster.write(
         """

@@ -78,7 +78,7 @@ def test_a_node_that_hears_nothing_of_the_root_for_too_long_ends_itself() -> Non
     assert not halt.rejoin
 
 
-def test_a_link_between_two_live_nodes_that_breaks_and_heals_costs_nobody_their_life() -> None:
+def test_r23_a_link_between_two_live_nodes_that_breaks_and_heals_costs_nobody_their_life() -> None:
     """Hole R23: what was under way arrives when the link is made again."""
     cluster = VirtualCluster(3, detect_after_s=2.0)
 
@@ -91,7 +91,7 @@ def test_a_link_between_two_live_nodes_that_breaks_and_heals_costs_nobody_their_
     assert [node.lives for node in cluster.nodes] == [1, 1, 1]
 
 
-def test_a_link_between_two_live_nodes_that_stays_broken_is_ruled_on_by_the_root() -> None:
+def test_r23_a_link_between_two_live_nodes_that_stays_broken_is_ruled_on_by_the_root() -> None:
     """Hole R23: one of the two is declared dead, and only one."""
     cluster = VirtualCluster(3, detect_after_s=1.0)
     value, _ = compute(

@@ -1,7 +1,7 @@
 """One regression for each known hole of the published protocol, as far as it is the core's matter.
 
-Not the core's: R8 (no user code in the node process: the core has no way to run any), R10 (detection), R11 (how a
-process exits), R12 (start-up), R19 (skeletons).  The docstrings tell what the unrepaired rule does; where one line
+Not the core's, but tested by name elsewhere: R8 (no user code in the node process), R10 (detection), R11 (how a process
+exits), R12 (start-up), R19 (skeletons).  The docstrings tell what the unrepaired rule does; where one line
 brings it back, a test plants it.
 """
 

@@ -46,13 +46,13 @@ def cluster() -> Iterator[Cluster]:
         yield state.port
 
 
-def test_pushed_slices_go_round_all_nodes_beginning_with_the_callers(cluster: Cluster) -> None:
+def test_r19_pushed_slices_go_round_all_nodes_beginning_with_the_callers(cluster: Cluster) -> None:
     cluster.here = NodeId(2)
     push_map_sliced(6, abs, range(6))
     assert cluster.placed == [2, 0, 1, 3, 2, 0]
 
 
-def test_each_level_of_a_pushed_binary_tree_is_spread_evenly_over_all_nodes(cluster: Cluster) -> None:
+def test_r19_each_level_of_a_pushed_binary_tree_is_spread_evenly_over_all_nodes(cluster: Cluster) -> None:
     """R19: the caller's node gets its share too, and the left half of the tree does not stay with it."""
     levels: dict[int, Counter[NodeId]] = {}
 

@@ -77,7 +77,7 @@ def test_members_connect_then_messages_flow_both_ways() -> None:
     run(main)
 
 
-def test_messages_for_a_node_not_known_yet_wait_until_it_is() -> None:
+def test_r12_messages_for_a_node_not_known_yet_wait_until_it_is() -> None:
     async def main() -> None:
         async with cluster() as c:
             await c.pair()
@@ -115,7 +115,7 @@ def test_member_that_dials_a_node_which_waits_to_hear_of_it_is_not_suspected() -
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_connection_breaks_in_the_middle_of_frames_then_nothing_is_lost_or_doubled(seed: int) -> None:
+def test_r23_connection_breaks_in_the_middle_of_frames_then_nothing_is_lost_or_doubled(seed: int) -> None:
     async def main() -> None:
         async with cluster() as c:
             root = await c.start(ROOT)
@@ -172,7 +172,7 @@ def test_idle_connection_is_kept_alive_by_heartbeats() -> None:
     run(main, clock)
 
 
-def test_peer_falls_silent_then_it_is_suspected_once_and_exactly_in_time() -> None:
+def test_r10_peer_falls_silent_then_it_is_suspected_once_and_exactly_in_time() -> None:
     clock = MockClock()
 
     async def main() -> None:
