@@ -29,6 +29,8 @@ class CoreConfig:
     """Fish of one thief in flight, each to another victim."""
     want_max: int = 16
     """Sparks asked for by one fish."""
+    give_bytes_max: int = 16 << 20
+    """Payloads that a fish is answered with at once; a single larger one goes alone."""
     guards_max: int = 64
     """Sparks of one victim that wait for their supervisors' answers."""
     start_max: int = 16

@@ -10,6 +10,8 @@ from hdphrs.api.future import Future, Keywords, SupervisedFuture, state
 from hdphrs.errors import UsageError
 from hdphrs.protocol.tasks import NodeId
 
+NODE_IDS_MAX = 1 << 63
+
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -21,7 +23,8 @@ def spawn_at(node: NodeId, function: Callable[P, T], /, *args: P.args, **kwargs:
     If that node dies before the task is done, the task goes on as a spark that any node may run.
 
     Raises:
-        UsageError: `node` is not a node id, or no such node has ever been.
+        UsageError: `node` is not a node id.
+        TaskLostError: (from `get`) there has never been such a node.
         CannotTravelError: function or arguments do not pickle; always raised here, at once.
     """
     return _place(node, Keywords(function, **kwargs) if kwargs else function, args, None)
@@ -49,7 +52,7 @@ def supervised_spawn_at(node: NodeId, function: Callable[P, T], /, *args: P.args
 
 
 def _place(node: NodeId, function: Callable[..., T], args: tuple[object, ...], supervised: bool | None) -> Future[T]:
-    if not isinstance(node, int):
+    if node not in range(NODE_IDS_MAX):
         raise UsageError(f"spawn_at: the first argument is a node id as in all_nodes(), not {node!r}")
     return state.port.place(node, function, args, supervised)
 

@@ -69,7 +69,7 @@ class Future(Generic[T]):
 
     _function: Callable[..., T] | None
     _content: Any
-    _parent: Future[Any] | None
+    _parent: Any
     _index: int
     _status: Status
 
@@ -135,7 +135,8 @@ class Keywords(partial[T]):
 def unfold(function: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
     """The function of a call, and its keyword arguments."""
     if isinstance(function, Keywords):
-        return function.func, function.keywords
+        # A partial given to Keywords has been dissolved into it: its arguments are here, its function too.
+        return (partial(function.func, *function.args) if function.args else function.func), function.keywords
     return function, {}
 
 
@@ -190,17 +191,21 @@ def get(future: Future[T]) -> T:
     function = future._function
     if function is not None:
         future._function = None
-        try:
-            top = sparks.pop()
-            if top is not future:
-                _unbury(top, future)
-        except IndexError:
-            pass  # the helper thread has just removed it, and will see that it is taken
         caller = current
         index = spawned
-        current = future
-        spawned = 0
         try:
+            try:
+                top = sparks.pop()
+                if top is not future:
+                    try:
+                        _unbury(top, future)
+                    except RecursionError:
+                        sparks.append(top)
+                        raise
+            except IndexError:
+                pass  # the helper thread has just removed it, and will see that it is taken
+            current = future
+            spawned = 0
             args = future._content
             value = function(args[0]) if len(args) == 1 else function(*args)
         except BaseException as error:

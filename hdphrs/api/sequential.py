@@ -32,7 +32,9 @@ class SequentialPort:
         try:
             future._content = function(*args, **kwargs)
             future._status = DONE
-        except Exception as error:
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):  # meant for the program, which this is
+                raise
             future._content = error
             future._status = FAILED
         return future

@@ -100,7 +100,7 @@ async def _member_life(settings: NodeSettings, crew: Crew) -> Halt:
             settings.root_addresses, settings.host, settings.slots, os.getpid(), settings.join_deadline_s
         )
         while core.me is None:
-            await driver.members_changed.wait()
+            await driver.changed.wait()
         nursery.start_soon(driver.tick)
         nursery.start_soon(crew.run, driver.handle, core.counters)
         await driver.halted.wait()
@@ -174,8 +174,8 @@ def _transport(settings: NodeSettings, driver: Driver, listener: socket.socket |
 async def _gather(settings: NodeSettings, driver: Driver) -> str | None:
     """Wait for the expected nodes; why the run cannot begin, or None (hole R12)."""
     with trio.move_on_after(settings.join_deadline_s):
-        while len(driver.core.live_nodes()) <= settings.expected:
-            await driver.members_changed.wait()
+        while len(driver.core.live_nodes()) <= settings.expected and not driver.stopping.is_set():
+            await driver.changed.wait()
         return None
     missing = settings.expected + 1 - len(driver.core.live_nodes())
     return f"{missing} of {settings.expected + 1} nodes did not join within {settings.join_deadline_s:g} s"

@@ -36,6 +36,9 @@ from hdphrs.wire.settings import NodeSettings
 NUDGE_S = 1e-3
 """How long a scheduler may leave the demand byte unanswered before its helper thread is asked."""
 
+CROWDED_S = 10e-3
+"""How often a scheduler is looked at that is in one task and has got others too."""
+
 STOP_S = 0.25
 """How long schedulers may take to end by themselves."""
 
@@ -53,6 +56,8 @@ class _Scheduler:
         self.process = process
         self.link = NodeLink(process.work)
         self.ready = False
+        self.nudged = 0
+        """Serial of the task for which its helper thread was last asked to speak."""
         self.handed: dict[int, tuple[TaskRef, int, str]] = {}
         """serial -> (ref, replica, name) of what it has got and not answered."""
         self._serials: dict[tuple[TaskRef, int], int] = {}
@@ -110,7 +115,9 @@ class Crew:
         """Effect `Start`."""
         scheduler = self._schedulers[origin]
         first, self._next_serial = self._next_serial, self._next_serial + len(sparks)
-        scheduler.link.post([local.START, [scheduler.hand(first + i, spark) for i, spark in enumerate(sparks)]])
+        for chunk in local.chunks(enumerate(sparks, first), _payload_bytes):
+            scheduler.link.post([local.START, [scheduler.hand(serial, spark) for serial, spark in chunk]])
+        self._nudged.set()
 
     def deliver(self, origin: Origin, slot: int, outcome: Outcome) -> None:
         """Effect `Deliver`; to a dead scheduler it is lost."""
@@ -183,8 +190,7 @@ class Crew:
             nursery.start_soon(self._listen, scheduler)
             await _wait(scheduler.process.process)
             nursery.cancel_scope.cancel()
-        while messages := scheduler.link.receive_now():  # what it said before it died still counts
-            self._hear(scheduler, messages)
+        self._hear(scheduler, scheduler.link.drain())  # what it said before it died still counts
         if not self._stopping:
             self._bury(scheduler)
 
@@ -246,15 +252,30 @@ class Crew:
         self._handle([SchedulerDied(scheduler.origin, None if ref is None else (ref, replica), crash)])
 
     async def _nudge(self) -> None:
+        """Have helper threads speak for schedulers that are deep in one task, as long as there may be something to say:
+        sparks that somebody waits for, or results of earlier tasks of the same batch.
+        """
         while True:
             await self._nudged.wait()
             self._nudged = trio.Event()
-            await trio.sleep(NUDGE_S)
-            for scheduler in self._schedulers.values():
-                line = scheduler.process.line
-                if line.demand and line.running:
-                    with suppress(OSError):  # it has been asked often enough, or is dead
-                        scheduler.process.control.send(b"?")
+            pause_s = NUDGE_S
+            crowded = True
+            while crowded:
+                await trio.sleep(pause_s)
+                pause_s = CROWDED_S
+                crowded = False
+                for scheduler in self._schedulers.values():
+                    line = scheduler.process.line
+                    if line.running and (line.demand or len(scheduler.handed) > 1):
+                        crowded = True
+                        if line.demand or scheduler.nudged != line.running:
+                            scheduler.nudged = line.running
+                            with suppress(OSError):  # it has been asked often enough, or is dead
+                                scheduler.process.control.send(b"?")
+
+
+def _payload_bytes(numbered: tuple[int, Spark]) -> int:
+    return len(numbered[1].task.payload)
 
 
 def understand(origin: Origin, message: list[Any]) -> Event:

@@ -62,7 +62,8 @@ class Driver:
         self.stopping = trio.Event()
         self.root_gone = trio.Event()
         self.halt: fx.Halt | None = None
-        self.members_changed = trio.Event()
+        self.changed = trio.Event()
+        """Set, and made anew, when a node joins or dies, and when the run ends."""
         self._schedulers = schedulers
         self._transport: Transport | None = None
         self._program = program
@@ -128,6 +129,7 @@ class Driver:
                 self._on_death(node, recreated)
             case fx.StopSchedulers():
                 self.stopping.set()
+                self._tell_change()
             case fx.Halt():
                 self.end(effect)
             case _:
@@ -149,8 +151,11 @@ class Driver:
         self._schedulers.tell_nodes(nodes)
         if self._program is not None:
             self._program.post([local.NODES, nodes])
-        self.members_changed.set()
-        self.members_changed = trio.Event()
+        self._tell_change()
+
+    def _tell_change(self) -> None:
+        self.changed.set()
+        self.changed = trio.Event()
 
     async def tick(self) -> None:
         """Wake the core at its deadlines, until cancelled."""

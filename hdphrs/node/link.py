@@ -7,13 +7,14 @@ frame.
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
 from typing import Any
 
 import trio
 
 from hdphrs.config import FRAME_BYTES_MAX
-from hdphrs.wire.framing import FrameDecoder, encode_frame
-from hdphrs.wire.local import RECEIVE_BYTES
+from hdphrs.wire.framing import FrameDecoder
+from hdphrs.wire.local import RECEIVE_BYTES, encode_frames
 
 
 class NodeLink:
@@ -39,7 +40,7 @@ class NodeLink:
         posted, self._posted = self._posted, []
         if self._broken:
             return
-        frame = encode_frame(posted)
+        frame = encode_frames(posted)
         sent = 0
         if not self._backlog:
             try:
@@ -73,20 +74,27 @@ class NodeLink:
         """The next messages; None when the other end is gone."""
         while True:
             await trio.lowlevel.wait_readable(self._socket)
-            messages = self.receive_now()
-            if messages != []:
+            try:
+                data = self._socket.recv(RECEIVE_BYTES)
+            except BlockingIOError:
+                continue
+            except OSError:
+                return None
+            if not data:
+                return None
+            messages = self._decode(data)
+            if messages:
                 return messages
 
-    def receive_now(self) -> list[list[Any]] | None:
-        """The messages that have arrived by now; None when the other end is gone."""
-        try:
-            data = self._socket.recv(RECEIVE_BYTES)
-        except BlockingIOError:
-            return []
-        except OSError:
-            return None
-        if not data:
-            return None
+    def drain(self) -> list[list[Any]]:
+        """All that has arrived by now, when the other end is gone."""
+        messages: list[list[Any]] = []
+        with suppress(OSError):
+            while data := self._socket.recv(RECEIVE_BYTES):
+                messages += self._decode(data)
+        return messages
+
+    def _decode(self, data: bytes) -> list[list[Any]]:
         return [message for frame in self._decoder.feed(data) for message in frame]
 
     def close(self) -> None:

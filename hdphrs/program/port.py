@@ -1,22 +1,23 @@
 """The port of a program: plain blocking calls that any thread may make.
 
 What lives here: the futures that the program made, and the two threads that serve its link.  The receiver fills
-futures; the flusher sends sparks that a thread has spawned and not followed up, so that they leave in batches while a
-program spawns in a loop, and at once when it does not.
+futures.  The sender sends what the calls have put into its queue, in batches while a program spawns in a loop; no other
+thread ever writes to the link, so that a Ctrl-C cannot cut a frame in two.  Nothing of the user's is pickled or
+unpickled while a lock is held.
 """
 
 from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from time import monotonic
+from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar
 
 from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status, name_of, unfold
 from hdphrs.api.future import get as fast_get
-from hdphrs.errors import RootLostError, StartError
+from hdphrs.errors import RootLostError, StartError, UsageError
 from hdphrs.protocol.tasks import ROOT, NodeId, Task
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook
@@ -29,11 +30,11 @@ T = TypeVar("T")
 ARRIVED: Final = Status("arrived")
 """The outcome is here as bytes; the first `get` unpickles it, in its own thread."""
 
-BATCH_MAX = 32
-"""Sparks that leave in one frame."""
+FAREWELL_S = 2.0
+"""How long the end of a program waits until the node has been told."""
 
-LONELY_S = 1e-3
-"""A spark that comes this long after the last frame leaves at once."""
+BATCH_MAX = 4096
+"""Messages that leave together at most."""
 
 
 class ProgramPort:
@@ -43,16 +44,16 @@ class ProgramPort:
         """`describe_loss` says, once the link has broken, what became of the root node."""
         self._link = link
         self._describe_loss = describe_loss
-        self._lock = threading.Lock()
-        self._book = CodeBook(lambda digest, data: link.send([local.CODE, digest, data]))
+        self._lock = threading.RLock()
+        """Guards `_waiters` and the status of futures against the receiver; a signal handler may take it again."""
+        self._outgoing: SimpleQueue[list[Any] | None] = SimpleQueue()
+        self._book = CodeBook(lambda digest, data: self._outgoing.put([local.CODE, digest, data]))
         self._pending: dict[int, Future[Any]] = {}
         self._waiters: dict[Future[Any], list[threading.Lock]] = {}
         self._slots = itertools.count()
         self._spawned = itertools.count()
-        self._batch: list[list[Any]] = []
-        self._flushed_s = 0.0
-        self._flush_wanted = threading.Event()
         self._begun = threading.Event()
+        self._sent = threading.Event()
         self._refusal: str | None = None
         self._lost = False
         self._closed = False
@@ -65,7 +66,7 @@ class ProgramPort:
         Raises:
             StartError: it may not; the message says why.
         """
-        for body, name in ((self._receive, "hdphrs-receiver"), (self._flush_when_wanted, "hdphrs-flusher")):
+        for body, name in ((self._receive, "hdphrs-receiver"), (self._send, "hdphrs-sender")):
             threading.Thread(target=body, name=name, daemon=True).start()
         self._begun.wait()
         if self._refusal is not None:
@@ -82,44 +83,40 @@ class ProgramPort:
         kwargs: Mapping[str, Any],
         supervised: bool | None,
     ) -> Future[T]:
-        with self._lock:
-            future, slot, task = self._make(function, args, kwargs, supervised)
-            self._batch.append([slot, pack_task(task)])
-            count = len(self._batch)
-            if count >= BATCH_MAX or (count == 1 and monotonic() - self._flushed_s > LONELY_S):
-                self._flush()
-            elif count == 1:
-                self._flush_wanted.set()
+        future, slot, task = self._make(function, args, kwargs, supervised)
+        self._outgoing.put([local.EXPORT, [[slot, pack_task(task)]]])
         return future
 
     def place(
         self, node: NodeId, function: Callable[..., T], args: tuple[Any, ...], supervised: bool | None
     ) -> Future[T]:
-        with self._lock:
-            future, slot, task = self._make(function, args, {}, supervised)
-            self._send([local.PLACE, slot, node, pack_task(task)])
+        future, slot, task = self._make(function, args, {}, supervised)
+        self._outgoing.put([local.PLACE, slot, node, pack_task(task)])
         return future
 
     def wait(self, future: Future[T]) -> T:
+        if future._parent is not self:
+            raise UsageError("get: this future belongs to another process, of which this one is a fork, or to a task")
+        arrival = threading.Lock()
+        arrival.acquire()
         with self._lock:
-            self._flush()
             if future._status is AWAY:
-                arrival = threading.Lock()
-                arrival.acquire()
+                if self._closed:
+                    raise UsageError("get: the program has ended, and its node with it")
                 self._waiters.setdefault(future, []).append(arrival)
             else:
-                arrival = None
-        if arrival is not None:
-            arrival.acquire()
-        with self._lock:
-            if future._status is ARRIVED:
-                succeeded, future._content = load_outcome(unpack_outcome(future._content))
-                future._status = DONE if succeeded else FAILED
+                arrival.release()
+        arrival.acquire()
+        status, content = future._status, future._content
+        if status is ARRIVED:
+            succeeded, value = load_outcome(unpack_outcome(content))
+            with self._lock:
+                if future._status is ARRIVED:  # else another thread was faster
+                    future._content = value
+                    future._status = DONE if succeeded else FAILED
         return fast_get(future)
 
     def poll(self, future: Future[Any]) -> bool:
-        with self._lock:
-            self._flush()
         return future._status is not AWAY
 
     def export(self) -> None:
@@ -133,10 +130,9 @@ class ProgramPort:
 
     def close(self) -> None:
         """Tell the root node that the program has ended."""
-        with self._lock:
-            self._closed = True
-            with suppress(OSError):  # the node may have ended before us
-                self._link.send([local.BYE])
+        self._closed = True
+        self._outgoing.put(None)
+        self._sent.wait(FAREWELL_S)
 
     def abandon(self) -> None:
         """Close the link without a word: in a fork of the program, to which it does not belong."""
@@ -152,6 +148,8 @@ class ProgramPort:
     ) -> tuple[Future[T], int, Task]:
         if self._lost:
             raise RootLostError(self._describe_loss())
+        if self._closed:
+            raise UsageError("spawn: the program has ended, and its node with it")
         name = name_of(function)
         called, keywords = unfold(function)
         code, payload = self._book.encode(name, called, args, {**keywords, **kwargs})
@@ -160,6 +158,7 @@ class ProgramPort:
         future: Future[T] = Future()
         future._function = None
         future._content = None
+        future._parent = self
         future._status = AWAY
         slot = next(self._slots)
         self._pending[slot] = future
@@ -167,40 +166,46 @@ class ProgramPort:
 
     # ---- the link --------------------------------------------------------------------------------------------
 
-    def _flush(self) -> None:
-        if self._batch:
-            batch, self._batch = self._batch, []
-            self._flushed_s = monotonic()
-            self._send([local.EXPORT, batch])
-
-    def _send(self, message: list[Any]) -> None:
-        with suppress(OSError):  # the receiver sees the end of the link too, and fails every future
-            self._link.send(message)
-
-    def _flush_when_wanted(self) -> None:
-        while True:
-            self._flush_wanted.wait()
-            self._flush_wanted.clear()
-            with self._lock:
-                self._flush()
+    def _send(self) -> None:
+        """The body of the sender."""
+        queue = self._outgoing
+        ended = False
+        while not ended:
+            batch = [queue.get()]
+            with suppress(Empty):
+                while len(batch) < BATCH_MAX:
+                    batch.append(queue.get_nowait())
+            messages = [message for message in batch if message is not None]
+            ended = len(messages) < len(batch)
+            if ended:
+                messages.append([local.BYE])
+            with suppress(OSError):  # the receiver sees the end of the link too, and fails every future
+                self._link.send(*_together(messages))
+        self._sent.set()
 
     def _receive(self) -> None:
-        while (messages := self._link.receive(block=True)) is not None:
-            for message in messages:
-                match message:
-                    case [local.DELIVER, slot, outcome]:
-                        self._fill(self._pending.pop(slot), ARRIVED, outcome)
-                    case [local.NODES, nodes]:
-                        self._nodes = nodes
-                    case [local.READY, reliable]:
-                        self._reliable = reliable
-                        self._begun.set()
-                    case [local.FAILED, sentence]:
-                        self._refusal = sentence
-                    case _:
-                        raise AssertionError(f"not a message for a program: {message!r}")
-        if not self._closed:
-            self._lose()
+        """The body of the receiver."""
+        try:
+            while (messages := self._link.receive(block=True)) is not None:
+                for message in messages:
+                    self._hear(message)
+        finally:
+            if not self._closed:
+                self._lose()
+
+    def _hear(self, message: list[Any]) -> None:
+        match message:
+            case [local.DELIVER, slot, outcome]:
+                self._fill(self._pending.pop(slot), ARRIVED, outcome)
+            case [local.NODES, nodes]:
+                self._nodes = nodes
+            case [local.READY, reliable]:
+                self._reliable = reliable
+                self._begun.set()
+            case [local.FAILED, sentence]:
+                self._refusal = sentence
+            case _:
+                raise AssertionError(f"not a message for a program: {message!r}")
 
     def _lose(self) -> None:
         with self._lock:
@@ -219,3 +224,13 @@ class ProgramPort:
             waiters = self._waiters.pop(future, ())
         for waiter in waiters:
             waiter.release()
+
+
+def _together(messages: list[list[Any]]) -> Iterator[list[Any]]:
+    """The same, with exports that follow each other in one message."""
+    for kind, group in itertools.groupby(messages, lambda message: message[0]):
+        if kind == local.EXPORT:
+            items = (item for _, [item] in group)
+            yield from ([local.EXPORT, chunk] for chunk in local.chunks(items, local.exported_bytes))
+        else:
+            yield from group

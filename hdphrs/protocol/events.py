@@ -45,7 +45,8 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Hungry:
-    """A scheduler has nothing left to run and waits for up to `room` tasks.  Said once; `Start` answers it."""
+    """A scheduler has nothing left to run and waits for up to `room` tasks.  Said once; `Start` answers it, and
+    `Deliver` takes it back, since the scheduler may have a task to go on with."""
 
     scheduler: Origin
     room: int

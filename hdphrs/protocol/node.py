@@ -57,6 +57,9 @@ COUNTERS = (
     "orphans",
 )
 
+PURGE_MAX = 10_000
+"""Refs in one PURGE."""
+
 RULINGS = (msg.Joined, msg.DeadNode, msg.Term)
 """What only the root may say."""
 
@@ -234,7 +237,8 @@ class Node:
         for slot, task in tasks:
             crashes = crashes_of(task.path)
             if len(crashes) >= self._config.attempts_max:
-                effects.append(Deliver(origin, slot, Outcome(Verdict.CRASHED, task.name.encode(), crashes)))
+                outcome = Outcome(Verdict.CRASHED, task.name.encode(), crashes)
+                effects.append(self._deliver(TaskRef(me, origin, slot), outcome))
                 continue
             add(register(TaskRef(me, origin, slot), task, crashes))
             exported += 1
@@ -246,13 +250,13 @@ class Node:
         crashes = self.schedulers.crashes_of(task.path)
         self._count("placed")
         if len(crashes) >= self._config.attempts_max:
-            return [Deliver(ref.origin, ref.slot, Outcome(Verdict.CRASHED, task.name.encode(), crashes))]
+            return [self._deliver(ref, Outcome(Verdict.CRASHED, task.name.encode(), crashes))]
         if self.members.is_dead(node):
             self.pool.add(self.supervisor.register(ref, task, crashes))
             return []
         if not self.members.is_live(node):
             sentence = f"spawn_at: task {task.name} was to run on node {node}, and there is no such node"
-            return [Deliver(ref.origin, ref.slot, Outcome(Verdict.LOST, sentence.encode()))]
+            return [self._deliver(ref, Outcome(Verdict.LOST, sentence.encode()))]
         spark = self.supervisor.register_placed(ref, task, crashes, node)
         if node != self.me:
             return [*self._code_for(node, [spark]), Send(node, msg.Push(spark))]
@@ -285,7 +289,7 @@ class Node:
         for ref, replica, outcome in results:
             finish(scheduler, ref, replica)
             if ref.node == me and is_first(ref):
-                effects.append(Deliver(ref.origin, ref.slot, outcome))
+                effects.append(self._deliver(ref, outcome))
             else:
                 effects += self._answer(ref, replica, outcome)
         return effects
@@ -300,9 +304,13 @@ class Node:
 
     def _fill(self, ref: TaskRef, outcome: Outcome) -> list[Effect]:
         if self.supervisor.on_result(ref):
-            return [Deliver(ref.origin, ref.slot, outcome)]
+            return [self._deliver(ref, outcome)]
         self._count("duplicates")
         return []
+
+    def _deliver(self, ref: TaskRef, outcome: Outcome) -> Deliver:
+        self.schedulers.sate(ref.origin)
+        return Deliver(ref.origin, ref.slot, outcome)
 
     def _give(self, thief: NodeId, fish: FishId, sparks: list[Spark], first: bool) -> list[Effect]:
         self._count("given", len(sparks))
@@ -335,7 +343,8 @@ class Node:
             if node == self.me:
                 self._purge(refs)
             else:
-                effects.append(Send(node, msg.Purge(tuple(refs))))
+                parts = [refs[i : i + PURGE_MAX] for i in range(0, len(refs), PURGE_MAX)]
+                effects += [Send(node, msg.Purge(tuple(part))) for part in parts]
         for ref, replica, outcome in given_up:
             effects += self._answer(ref, replica, outcome)
         return effects
@@ -376,7 +385,7 @@ class Node:
         recreated, lost = self.supervisor.on_death(dead)
         self.pool.put_back(recreated)
         self._count("replicas", len(recreated))
-        effects += [Deliver(ref.origin, ref.slot, outcome) for ref, outcome in lost]
+        effects += [self._deliver(ref, outcome) for ref, outcome in lost]
         return [Fence(dead, len(recreated)), *effects]
 
     # ---- joining and ending ----------------------------------------------------------------------------------

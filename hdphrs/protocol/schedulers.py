@@ -64,6 +64,12 @@ class Schedulers:
         self._up[origin].room = room
         self._hungry[origin] = None
 
+    def sate(self, origin: Origin) -> None:
+        """One of its futures is filled: it may have a task to go on with, and asks again when it has not."""
+        if origin in self._hungry:
+            del self._hungry[origin]
+            self._up[origin].room = 0
+
     def assign(self) -> list[tuple[Origin, list[Spark]]]:
         """Hand tasks to the hungry, in the order in which they asked: a fair share, few when few are left."""
         handed: list[tuple[Origin, list[Spark]]] = []

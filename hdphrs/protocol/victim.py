@@ -161,8 +161,12 @@ class Victim:
         granted: list[Spark] = []
         requests: list[Effect] = []
         wanted = min(message.want, (self._pool.stealable + 1) // 2)
-        while self._pool.stealable and len(granted) + len(requests) < wanted:
+        size_bytes = 0
+        while (
+            self._pool.stealable and len(granted) + len(requests) < wanted and size_bytes <= self._config.give_bytes_max
+        ):
             spark = self._pool.take_for_thief()
+            size_bytes += len(spark.task.payload)
             if spark.ref.node == self._me:
                 if not self._supervisor.wants(spark):
                     continue  # finished, or a newer replica exists

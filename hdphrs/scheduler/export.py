@@ -38,14 +38,15 @@ class Exporter:
         self._reliable = reliable
         self._slots = itertools.count()
         self._away: dict[int, Future[Any]] = {}
-        self._exclusive = threading.Lock()
+        self._exclusive = threading.RLock()
+        """Held while user code pickles, which may, oddly but lawfully, spawn and get: the same thread passes."""
 
-    def export(self) -> None:
-        """Give sparks to the node: the oldest half, or all new ones when the running task runs carefully."""
+    def export(self, *, careful: bool) -> None:
+        """Give sparks to the node: the oldest half, or all new ones for a task that runs carefully."""
         with self._exclusive:
             exported: list[list[Any]] = []
             returned: list[list[Any]] = []
-            for future, function in _take_new() if self._line.careful else _take_old():
+            for future, function in _take_new() if careful else _take_old():
                 if isinstance(future, Assigned):
                     returned.append([list(future.spark.ref), future.spark.replica])
                     continue
@@ -56,9 +57,7 @@ class Exporter:
                     future._status = FAILED
                 else:
                     exported.append([self._send_away(future), pack_task(task)])
-            messages: list[list[Any]] = []
-            if exported:
-                messages.append([local.EXPORT, exported])
+            messages = [[local.EXPORT, chunk] for chunk in local.chunks(exported, local.exported_bytes)]
             if returned:
                 messages.append([local.RETURN, returned])
             if messages:

@@ -23,6 +23,8 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields
 from time import perf_counter
 from typing import Any, NoReturn, TypeVar
 
@@ -31,7 +33,7 @@ from greenlet import getcurrent, greenlet
 from hdphrs.api import future as fast
 from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status, take
 from hdphrs.errors import CannotTravelError, UsageError
-from hdphrs.protocol.tasks import NodeId
+from hdphrs.protocol.tasks import NodeId, Outcome, Task
 from hdphrs.scheduler.assigned import Assigned, path_of, root_of
 from hdphrs.scheduler.export import Exporter
 from hdphrs.wire import local
@@ -54,6 +56,12 @@ RESULTS_MAX = 16
 
 QUICK_S = 100e-6
 """A task that is expected to take less may run before the results of the last ones leave."""
+
+COST_DECAY = 0.9
+"""How fast a kind of task that was slow once comes to be taken for quick again."""
+
+RESULT_DATA = [field.name for field in fields(Outcome)].index("data")
+"""Where a packed outcome has its bytes."""
 
 POLL_S = 1e-3
 """How long a busy scheduler leaves what the node has sent unread."""
@@ -82,8 +90,8 @@ class Hub:
         self._ready: deque[greenlet] = deque()
         self._waiters: dict[Future[Any], list[greenlet]] = {}
         self._watched: list[tuple[Future[Any], greenlet]] = []
-        self._results: list[list[Any]] = []
-        self._costs: dict[bytes, float] = {}
+        self._results: deque[list[Any]] = deque()
+        self._costs: dict[tuple[bytes, str], float] = {}
         self._root: Assigned | None = None
         self._hungry = False
         self._polled_s = 0.0
@@ -140,7 +148,7 @@ class Hub:
         return main(*args)
 
     def export(self) -> None:
-        self._exporter.export()
+        self._exporter.export(careful=self._line.careful)
 
     # ---- the loop --------------------------------------------------------------------------------------------
 
@@ -157,16 +165,20 @@ class Hub:
         try:
             self._loop()
         except BaseException:
-            sys.excepthook(*sys.exc_info())
-            os._exit(INTERNAL_ERROR_STATUS)
+            _fail()
 
     def _help(self) -> None:
+        """The body of the helper thread: speak for a task that does not come to it."""
         try:
             while self._control.recv(64):
-                self.export()
+                if self._line.demand:
+                    self._exporter.export(careful=False)
+                self._flush()
         except ConnectionError:
             pass
-        os._exit(0)  # the node is gone
+        except BaseException:
+            _fail()
+        _leave()
 
     def _loop(self) -> None:
         """Run tasks; returns only to hand over to a resumed task when enough greenlets are idle."""
@@ -175,6 +187,7 @@ class Hub:
             if self._watched:
                 self._check_watched()
             if self._ready:
+                self._flush()
                 waiter = self._ready.popleft()
                 if len(self._idle) >= IDLE_MAX and me is not self._main:
                     me.parent = waiter  # where a greenlet goes when it ends
@@ -204,6 +217,7 @@ class Hub:
     def _suspend(self) -> None:
         """Leave the running task where it is until somebody puts its greenlet on `_ready`."""
         task = fast.current, fast.spawned, self._root
+        self._enter(None)
         target = self._idle.pop() if self._idle else self._factory
         target.switch()
         fast.current, fast.spawned, root = task
@@ -225,6 +239,7 @@ class Hub:
             self._execute_assigned(future)
         else:
             future._status = RUNNING
+            self._flush()
             self._enter(root_of(future))
             error, value = self._call(future, function, future._content, {})
             future._content = value if error is None else error
@@ -233,14 +248,15 @@ class Hub:
             fast.ran += 1
         now_s = perf_counter()
         if isinstance(future, Assigned):
-            self._costs[future.spark.task.code] = now_s - started_s
+            kind = _kind(future.spark.task)
+            self._costs[kind] = max(now_s - started_s, COST_DECAY * self._costs.get(kind, 0.0))
         if now_s - self._polled_s > POLL_S:
             self._receive(block=False)
 
     def _execute_assigned(self, future: Assigned) -> None:
         spark = future.spark
         task = spark.task
-        if self._results and (len(self._results) >= RESULTS_MAX or self._costs.get(task.code, QUICK_S) >= QUICK_S):
+        if self._results and (len(self._results) >= RESULTS_MAX or self._costs.get(_kind(task), QUICK_S) >= QUICK_S):
             self._flush()
         self._enter(future)
         try:
@@ -305,13 +321,17 @@ class Hub:
             _leave()  # the node is gone
 
     def _flush(self, *more: list[Any]) -> None:
-        messages = [*more]
-        if self._results:
-            messages.insert(0, [local.RESULTS, self._results])
-            self._results = []
-            _flush_streams()
+        """Send the results that have gathered, and more; the helper thread may do the same at the same time."""
+        results = []
+        with suppress(IndexError):
+            while True:
+                results.append(self._results.popleft())
+        messages = [[local.RESULTS, chunk] for chunk in local.chunks(results, _result_bytes)]
+        messages += more
         if messages:
             self._tell(*messages)
+        if results:
+            _flush_streams()
 
     def _receive(self, *, block: bool) -> None:
         messages = self._link.receive(block=block)
@@ -321,6 +341,7 @@ class Hub:
         for message in messages:
             match message:
                 case [local.DELIVER, slot, outcome]:
+                    self._hungry = False  # the node takes it back
                     self._deliver(self._exporter.arrived(slot), outcome)
                 case [local.START, sparks]:
                     self._hungry = False
@@ -342,10 +363,30 @@ class Hub:
         self._wake(future)
 
 
+def _kind(task: Task) -> tuple[bytes, str]:
+    """Tasks of one kind are expected to take equally long."""
+    return task.code, task.name
+
+
+def _result_bytes(result: list[Any]) -> int:
+    return len(result[2][RESULT_DATA])
+
+
 def _flush_streams() -> None:
+    """Show what tasks have printed; where it goes may be closed, full or broken, which is no fault of theirs."""
     for stream in (sys.stdout, sys.stderr):
-        if stream is not None:
-            stream.flush()
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError, AttributeError):
+            with suppress(OSError, ValueError, AttributeError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _fail() -> NoReturn:
+    """An error of ours: say so, and end the process."""
+    sys.excepthook(*sys.exc_info())
+    os._exit(INTERNAL_ERROR_STATUS)
 
 
 def _leave() -> NoReturn:

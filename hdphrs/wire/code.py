@@ -9,28 +9,41 @@ A function that its module names (importable, or a global of `__main__`) is regi
 closures, bound methods, partials and callable objects come and go with each spawn, so they travel *inline*, in front of
 the arguments, unless they are large and used again.
 
-A function of `__main__` is pickled by value, together with the globals it refers to.  The book remembers which objects
-those were and pickles the function anew when one of the names has been bound to another object, as happens in a
-notebook.  A change inside a captured list or dict is not noticed: captured data are constants.
+A function of `__main__` is pickled by value, together with the globals it refers to.  The book keeps a `Watch` on what
+those were bound to, and pickles the function anew when that has changed, as happens in a notebook.  A change inside a
+captured list or dict is not noticed: captured data are constants.
+
+Theory of operation
+-------------------
+
+All processes keep registered code for the length of the run, so there must be finitely much of it.  What a function is
+pickled to is registered only a few times; if it changes at every step, it travels inline from then on.
+
+Any thread may encode.  A page never changes once it is in the book, and pickling, which runs the user's code, holds no
+lock.  A digest counts as registered only after `register` has returned: no task that uses it overtakes its code, and an
+interrupted registration is made again.
 """
 
 from __future__ import annotations
 
-import dis
+import contextlib
 import sys
+import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from hashlib import blake2b
-from types import CellType, CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
-import cloudpickle
 import msgpack
 
 from hdphrs.errors import CannotTravelError
-from hdphrs.wire.values import PICKLE_PROTOCOL, dump_arguments, load, reason
+from hdphrs.wire import values
+from hdphrs.wire.capture import Watch, is_constant
+from hdphrs.wire.pickling import Cached, dumps, loads
+from hdphrs.wire.values import dump_arguments, reason, too_large
 
 INLINE = b""
 """The digest of a task whose function travels in its payload."""
@@ -38,26 +51,33 @@ INLINE = b""
 INLINE_BYTES_MAX = 256 << 10
 """A larger closure is registered as code if it is spawned again."""
 
+PAGES_MAX = 1024
+"""Functions that a book remembers; the oldest are forgotten, and pickled again when they are spawned again."""
+
+VERSIONS_MAX = 8
+"""Times that one function object is registered, each time with other captured values."""
+
 SHELVED_INLINE_MAX = 256
 """Inline functions that a scheduler keeps unpickled."""
 
-_MISSING = object()
-_CACHEABLE = (FunctionType, partial)
+SHELVED_INLINE_BYTES_MAX = 16 << 10
+"""Larger ones are unpickled each time."""
 
 
 class _Page:
-    """What the book knows about one function object."""
+    """What the book knows about one function object; it never changes."""
 
-    __slots__ = ("__weakref__", "bindings", "data", "digest", "function")
+    __slots__ = ("data", "digest", "function", "versions", "watch")
 
-    def __init__(self, function: Callable[..., Any], data: bytes, digest: bytes) -> None:
-        self.function = weakref.ref(function)
-        self.data = data
+    def __init__(
+        self, function: weakref.ref[Callable[..., Any]], watch: Watch, digest: bytes, data: bytes, versions: int
+    ) -> None:
+        self.function = function
+        self.watch = watch
         self.digest = digest
-        self.bindings = tuple(_bindings(function))
-
-    def is_current(self) -> bool:
-        return all(place.get(name, _MISSING) is value for place, name, value in self.bindings)
+        self.data = data
+        """The pickled function; empty if it has a digest, or is too large to be kept."""
+        self.versions = versions
 
 
 class CodeBook:
@@ -66,8 +86,9 @@ class CodeBook:
     def __init__(self, register: Callable[[bytes, bytes], None]) -> None:
         """`register(digest, data)` tells the node about new code, before the first task that uses it."""
         self._register = register
-        self._pages: dict[int, _Page] = {}
         self._registered: set[bytes] = set()
+        self._registering = threading.RLock()  # a signal handler may spawn while its thread registers
+        self._pages: dict[int, _Page] = {}
 
     def encode(
         self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -75,54 +96,81 @@ class CodeBook:
         """The call as (code digest, payload).
 
         Raises:
-            CannotTravelError: function or arguments do not pickle; the message names the task and the culprit.
+            CannotTravelError: function or arguments do not pickle, or are too large; the message names the task and
+                the culprit.
         """
-        page = self._page(function, name)
-        arguments = dump_arguments(name, args, kwargs)
-        if page is None:
-            data = _pickle_function(function, name)
-        elif page.digest:
-            return page.digest, arguments
+        page = self._pages.get(id(function))
+        if page is not None and page.function() is function and (page.digest or page.data) and page.watch.holds():
+            digest, data = page.digest, page.data
         else:
-            data = page.data
+            digest, data = self._pickle(function, name)
+        arguments = dump_arguments(name, args, kwargs)
+        if digest:
+            return digest, arguments
+        size = 4 + len(data) + len(arguments)
+        if size > values.PAYLOAD_BYTES_MAX:
+            raise too_large(f"the function and the arguments of task {name} are", size)
         return INLINE, len(data).to_bytes(4, "big") + data + arguments
 
     def adopt(self, function: Callable[..., Any], digest: bytes) -> None:
         """`function` has been unpickled here from the code `digest`: its own spawns reuse that digest."""
-        if type(function) is FunctionType:
-            self._remember(_Page(function, b"", digest))
-            self._registered.add(digest)
+        self._registered.add(digest)
+        if isinstance(function, FunctionType | Cached):
+            self._remember(function, Watch(function), digest, b"", 0)
 
-    def _page(self, function: Callable[..., Any], name: str) -> _Page | None:
-        if type(function) not in _CACHEABLE:
-            return None
-        page = self._pages.get(id(function))
-        if page is not None and page.function() is function and page.is_current():
-            if not page.digest and len(page.data) > INLINE_BYTES_MAX:
-                self._publish(page)
-            return page
-        page = _Page(function, _pickle_function(function, name), INLINE)
-        self._remember(page)
-        if type(function) is FunctionType and function.__globals__.get(function.__name__) is function:
-            self._publish(page)
-        return page
+    def _pickle(self, function: Callable[..., Any], name: str) -> tuple[bytes, bytes]:
+        """The digest of the function, or else its pickle."""
+        known = self._pages.get(id(function))
+        if known is not None and known.function() is not function:
+            known = None
+        watch: Watch | None = None
+        try:
+            if isinstance(function, FunctionType | Cached) or (type(function) is partial and is_constant(function)):
+                watch = Watch(function)  # before pickling, so that a change in between is noticed
+            data = dumps(function)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise CannotTravelError(f"the function of task {name} does not pickle: {reason(error)}") from error
+        if len(data) > values.PAYLOAD_BYTES_MAX:
+            raise too_large(f"the function of task {name}, with what it captures, is", len(data))
+        if watch is None:
+            return INLINE, data
+        versions = 0 if known is None else known.versions
+        again = known is not None and known.watch.holds()
+        digest = INLINE
+        if _is_named(function) or (again and len(data) > INLINE_BYTES_MAX):
+            candidate = blake2b(data, digest_size=16).digest()
+            if candidate in self._registered:
+                digest = candidate
+            elif versions < VERSIONS_MAX:
+                versions += 1
+                self._publish(candidate, data)
+                digest = candidate
+        self._remember(function, watch, digest, b"" if digest or len(data) > INLINE_BYTES_MAX else data, versions)
+        return digest, data
 
-    def _remember(self, page: _Page) -> None:
-        function = page.function()
+    def _publish(self, digest: bytes, data: bytes) -> None:
+        packed = msgpack.packb([sys.getrecursionlimit(), sys.path, data])
+        with self._registering:
+            if digest not in self._registered:
+                self._register(digest, packed)
+                self._registered.add(digest)
+
+    def _remember(self, function: Callable[..., Any], watch: Watch, digest: bytes, data: bytes, versions: int) -> None:
+        pages = self._pages
         key = id(function)
-        self._pages[key] = page
-        weakref.finalize(function, self._forget, key, weakref.ref(page)).atexit = False
 
-    def _forget(self, key: int, page: weakref.ref[_Page]) -> None:
-        if self._pages.get(key) is page():
-            self._pages.pop(key, None)
+        def forget(reference: weakref.ref[Any]) -> None:
+            page = pages.get(key)
+            if page is not None and page.function is reference:
+                pages.pop(key, None)
 
-    def _publish(self, page: _Page) -> None:
-        data = msgpack.packb([sys.getrecursionlimit(), sys.path, page.data])
-        page.digest = blake2b(page.data, digest_size=16).digest()
-        if page.digest not in self._registered:
-            self._registered.add(page.digest)
-            self._register(page.digest, data)
+        pages.pop(key, None)
+        pages[key] = _Page(weakref.ref(function, forget), watch, digest, data, versions)
+        while len(pages) > PAGES_MAX:
+            with contextlib.suppress(StopIteration, RuntimeError):  # another thread changes the book
+                pages.pop(next(iter(pages)), None)
 
 
 class CodeShelf:
@@ -149,94 +197,48 @@ class CodeShelf:
         try:
             if digest:
                 function = self._functions.get(digest) or self._unpack(digest)
-                arguments = load(payload)
+                arguments = loads(payload)
             else:
                 end = 4 + int.from_bytes(payload[:4], "big")
                 function = self._inline_function(payload[4:end])
-                arguments = load(payload[end:])
-        except Exception as error:
+                arguments = loads(payload[end:])
+        except BaseException as error:
             raise CannotTravelError(f"task {name} does not unpickle here: {reason(error)}") from error
         if type(arguments) is list:
             return function, *arguments
         return function, arguments, {}
 
     def _unpack(self, digest: bytes) -> Callable[..., Any]:
-        limit, path, data = msgpack.unpackb(self._taught.pop(digest))
+        limit, path, data = msgpack.unpackb(self._taught[digest])
         # A spawned call takes three frames (function, get, and the C stack's counter) where a plain one takes one.
         sys.setrecursionlimit(max(sys.getrecursionlimit(), 3 * limit + 1000))
         sys.path.extend(entry for entry in path if entry not in sys.path)
-        function: Callable[..., Any] = load(data)
-        self._functions[digest] = function
+        function: Callable[..., Any] = loads(data)
         self._book.adopt(function, digest)
+        self._functions[digest] = function
+        del self._taught[digest]  # not before: a second attempt must meet the same error as the first
         return function
 
     def _inline_function(self, data: bytes) -> Callable[..., Any]:
         function = self._inline.get(data)
         if function is None:
-            function = self._inline[data] = load(data)
-            if len(self._inline) > SHELVED_INLINE_MAX:
-                self._inline.popitem(last=False)
+            function = loads(data)
+            # Two tasks must not share what one of them can change.
+            if len(data) <= SHELVED_INLINE_BYTES_MAX and type(function) is FunctionType and is_constant(function):
+                self._inline[data] = function
+                if len(self._inline) > SHELVED_INLINE_MAX:
+                    self._inline.popitem(last=False)
         return function
 
 
-def _pickle_function(function: Callable[..., Any], name: str) -> bytes:
-    try:
-        return cloudpickle.dumps(function, PICKLE_PROTOCOL)  # type: ignore[no-any-return]
-    except Exception as error:
-        raise CannotTravelError(f"the function of task {name} does not pickle: {reason(error)}") from error
-
-
-def _by_value(function: Callable[..., Any]) -> bool:
+def _is_named(function: Callable[..., Any]) -> bool:
+    """Whether a module holds the function under its name: there are finitely many of those."""
+    name = getattr(function, "__name__", None)
+    plain: Any = function
+    while isinstance(plain, Cached):
+        plain = getattr(plain, "__wrapped__", None)
     module = sys.modules.get(getattr(function, "__module__", None) or "")
-    found = getattr(module, getattr(function, "__name__", ""), None)
-    return isinstance(function, partial) or module is None or module.__name__ == "__main__" or found is not function
-
-
-def _bindings(function: Callable[..., Any]) -> Iterator[tuple[Mapping[str, Any], str, Any]]:
-    """The global names, and closure cells, that a function pickled by value captures: where, name, present value."""
-    seen: set[int] = set()
-    waiting: list[Any] = [function]
-    while waiting:
-        here = waiting.pop()
-        if isinstance(here, partial):
-            waiting.append(here.func)
-            continue
-        if not isinstance(here, FunctionType) or id(here) in seen or not _by_value(here):
-            continue
-        seen.add(id(here))
-        for name in _global_names(here.__code__):
-            if name in here.__globals__:
-                value = here.__globals__[name]
-                yield here.__globals__, name, value
-                waiting.append(value)
-        for cell in here.__closure__ or ():
-            view = _CellView(cell)
-            value = view.get("cell_contents", _MISSING)
-            yield view, "cell_contents", value
-            waiting.append(value)
-
-
-class _CellView(dict[str, Any]):
-    """A closure cell, looked at through the one method of a mapping that `_Page` uses."""
-
-    def __init__(self, cell: CellType) -> None:
-        super().__init__()
-        self._cell = cell
-
-    def get(self, key: str, default: Any = None) -> Any:
-        try:
-            return self._cell.cell_contents
-        except ValueError:  # the cell is still empty
-            return default
-
-
-def _global_names(code: CodeType) -> set[str]:
-    names = {
-        instruction.argval
-        for instruction in dis.get_instructions(code)
-        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME")
-    }
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            names |= _global_names(constant)
-    return names
+    return any(
+        function is found
+        for found in (vars(module).get(name) if module else None, getattr(plain, "__globals__", {}).get(name))
+    )

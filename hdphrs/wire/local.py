@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import socket
 import threading
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields
+from typing import Any, Final, TypeVar
 
 from hdphrs.config import FRAME_BYTES_MAX
+from hdphrs.errors import CannotTravelError
+from hdphrs.protocol.tasks import Task
 from hdphrs.wire.framing import FrameDecoder, encode_frame
 
 # To the node.
@@ -33,6 +37,44 @@ FAILED: Final = 13  # [FAILED, sentence]: the run cannot begin, or is over
 
 RECEIVE_BYTES = 1 << 18
 
+CHUNK_BYTES_MAX = 16 << 20
+"""Payloads that share one message: small ones travel together, large ones alone."""
+
+CHUNK_ITEMS_MAX = 1024
+"""Items of one message."""
+
+_PAYLOAD = [field.name for field in fields(Task)].index("payload")
+
+T = TypeVar("T")
+
+
+def chunks(items: Iterable[T], size_of: Callable[[T], int]) -> Iterator[list[T]]:
+    """The items in order, in lists that are small enough for one message each (an item alone is, by its making)."""
+    chunk: list[T] = []
+    size = 0
+    for item in items:
+        item_bytes = size_of(item)
+        if chunk and (size + item_bytes > CHUNK_BYTES_MAX or len(chunk) == CHUNK_ITEMS_MAX):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(item)
+        size += item_bytes
+    if chunk:
+        yield chunk
+
+
+def exported_bytes(item: list[Any]) -> int:
+    """The size of an item of EXPORT."""
+    return len(item[1][_PAYLOAD])
+
+
+def encode_frames(messages: Sequence[list[Any]]) -> bytes:
+    """The messages as one frame, or as one each when together they exceed what a frame may hold."""
+    try:
+        return encode_frame(messages)
+    except CannotTravelError:
+        return b"".join(encode_frame([message]) for message in messages)
+
 
 class Link:
     """The blocking end of a local link; any thread may send, one at a time receives."""
@@ -43,12 +85,12 @@ class Link:
         self._sending = threading.Lock()
 
     def send(self, *messages: list[Any]) -> None:
-        """Send one frame; blocks while the node is busy.
+        """Send these messages together; blocks while the node is busy.
 
         Raises:
             ConnectionError: the node is gone.
         """
-        frame = encode_frame(messages)
+        frame = encode_frames(messages)
         with self._sending:
             self._socket.sendall(frame)
 

@@ -2,20 +2,22 @@
 
 What lives here: pickling, with errors that say which argument of which task does not travel.  Only a program and a
 scheduler call this; a node process passes the bytes on and never looks inside.
+
+Pickling runs the user's code, which may raise anything, `SystemExit` included.  Whatever it raises is the outcome of that
+one task.  Only Ctrl-C goes through, where a program may be listening.
 """
 
 from __future__ import annotations
 
 import pickle
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
-import cloudpickle
 import msgpack
 
+from hdphrs.config import FRAME_BYTES_MAX
 from hdphrs.errors import (
     CannotTravelError,
     RemoteTraceback,
@@ -24,66 +26,86 @@ from hdphrs.errors import (
     TaskLostError,
 )
 from hdphrs.protocol.tasks import Outcome, Verdict
+from hdphrs.wire.pickling import PICKLE_PROTOCOL, PLAIN, dumps, loads
 
-PICKLE_PROTOCOL = 5
 PACKAGE = str(Path(__file__).parent.parent)
 
-_PLAIN = frozenset({int, float, complex, str, bytes, bool, NoneType})
-"""Types that the plain pickler treats exactly as cloudpickle would, and much faster."""
+PAYLOAD_BYTES_MAX = FRAME_BYTES_MAX - (64 << 10)
+"""A call, a function or an outcome; the rest of the frame is for what surrounds it."""
+
+TEXT_CHARS_MAX = 1 << 20
+"""Of an exception's message, and of its traceback; the middle of a longer one is left out."""
 
 
 def dump(value: object) -> bytes:
     """Pickle anything, functions and classes of `__main__` by value."""
-    if type(value) in _PLAIN:
-        return pickle.dumps(value, PICKLE_PROTOCOL)
-    return cloudpickle.dumps(value, PICKLE_PROTOCOL)  # type: ignore[no-any-return]
-
-
-load: Callable[[bytes], Any] = pickle.loads
+    return pickle.dumps(value, PICKLE_PROTOCOL) if type(value) in PLAIN else dumps(value)
 
 
 def dump_arguments(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
     """Pickle the arguments of a call of `name`: a tuple, or the list [tuple, dict] if there are keywords.
 
     Raises:
-        CannotTravelError: naming the argument.
+        CannotTravelError: naming the argument, or their size.
     """
     try:
         if kwargs:
-            return cloudpickle.dumps([args, dict(kwargs)], PICKLE_PROTOCOL)  # type: ignore[no-any-return]
-        if _PLAIN.issuperset(map(type, args)):
-            return pickle.dumps(args, PICKLE_PROTOCOL)
-        return cloudpickle.dumps(args, PICKLE_PROTOCOL)  # type: ignore[no-any-return]
-    except Exception as error:
+            data = dumps([args, dict(kwargs)])
+        elif PLAIN.issuperset(map(type, args)):
+            data = pickle.dumps(args, PICKLE_PROTOCOL)
+        else:
+            data = dumps(args)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         named = [(f"argument {i + 1}", arg) for i, arg in enumerate(args)]
         named += [(f"argument {key!r}", arg) for key, arg in kwargs.items()]
         for label, arg in named:
             _check(f"{label} of task {name} (a {_type_name(arg)})", arg)
         raise CannotTravelError(f"the arguments of task {name} do not pickle: {reason(error)}") from error
+    if len(data) > PAYLOAD_BYTES_MAX:
+        raise too_large(f"the arguments of task {name} are", len(data))
+    return data
+
+
+def too_large(what: str, size: int) -> CannotTravelError:
+    """The error about something whose pickle does not fit into a frame; `what` ends in a verb."""
+    return CannotTravelError(
+        f"{what} {_bytes(size)} pickled; the limit is {_bytes(PAYLOAD_BYTES_MAX)}; pass large data by reference "
+        "(a file, a URL) or in smaller pieces"
+    )
 
 
 def dump_result(name: str, value: object) -> Outcome:
-    """The outcome of a task that has returned `value`; an error that says so if that does not pickle."""
+    """The outcome of a task that has returned `value`; an error that says so if that does not travel."""
     try:
-        return Outcome(Verdict.VALUE, dump(value))
-    except Exception as error:
+        data = dump(value)
+    except BaseException as error:
         refusal = CannotTravelError(
             f"the result of task {name} (a {_type_name(value)}) does not pickle: {reason(error)}"
         )
         return dump_error(name, refusal)
+    if len(data) > PAYLOAD_BYTES_MAX:
+        return dump_error(name, too_large(f"the result of task {name} (a {_type_name(value)}) is", len(data)))
+    return Outcome(Verdict.VALUE, data)
 
 
 def dump_error(name: str, error: BaseException) -> Outcome:
     """The outcome of a task that has raised.
 
-    Holds the pickled exception if it pickles, and always its name and its formatted traceback, without our own frames.
+    Holds the pickled exception if it travels, and always its name and its formatted traceback, without our own frames.
     """
-    text = "".join(_formatted(error))
+    pickled: bytes | None = None
+    flaw = "that exception does not pickle"
     try:
-        pickled = cloudpickle.dumps(error, PICKLE_PROTOCOL)
-    except Exception:
+        pickled = dumps(error)
+    except BaseException as obstacle:
+        flaw = f"{flaw}: {reason(obstacle)}"
+    texts = [_clean(name), _type_name(error), _one_line(_clean(_text(error))), _clean(_formatted(error))]
+    if pickled is not None and len(pickled) + sum(map(_utf8_size, texts)) > PAYLOAD_BYTES_MAX:
+        flaw = f"that exception is {_bytes(len(pickled))} pickled, the limit is {_bytes(PAYLOAD_BYTES_MAX)}"
         pickled = None
-    return Outcome(Verdict.RAISED, msgpack.packb([pickled, name, _type_name(error), _one_line(str(error)), text]))
+    return Outcome(Verdict.RAISED, msgpack.packb([pickled, *texts, _clean(flaw)]))
 
 
 def load_outcome(outcome: Outcome) -> tuple[bool, Any]:
@@ -91,8 +113,10 @@ def load_outcome(outcome: Outcome) -> tuple[bool, Any]:
     match outcome.verdict:
         case Verdict.VALUE:
             try:
-                return True, load(outcome.data)
-            except Exception as error:
+                return True, loads(outcome.data)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
                 return False, CannotTravelError(f"a result does not unpickle here: {reason(error)}")
         case Verdict.RAISED:
             return False, _load_error(outcome.data)
@@ -107,46 +131,85 @@ def load_outcome(outcome: Outcome) -> tuple[bool, Any]:
 
 
 def _load_error(data: bytes) -> BaseException:
-    pickled, name, type_name, message, text = msgpack.unpackb(data)
+    pickled, name, type_name, message, text, flaw = msgpack.unpackb(data)
     error: BaseException | None = None
     if pickled is not None:
         try:
-            candidate = load(pickled)
-        except Exception:
-            candidate = None
-        if isinstance(candidate, BaseException):
-            error = candidate
+            candidate = loads(pickled)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as obstacle:
+            flaw = f"that exception does not unpickle here: {reason(obstacle)}"
+        else:
+            flaw = f"that exception unpickles to a {_type_name(candidate)}"
+            if isinstance(candidate, BaseException):
+                error = candidate
     if error is None:
-        error = TaskError(f"task {name} raised {type_name}: {message} (that exception does not pickle)")
-    error.__cause__ = RemoteTraceback(text)
+        error = TaskError(f"task {name} raised {type_name}: {message} ({flaw})")
+    # A frozen dataclass refuses plain assignment.
+    BaseException.__cause__.__set__(error, RemoteTraceback(text))  # type: ignore[attr-defined]
     return error
 
 
-def _formatted(error: BaseException) -> list[str]:
-    described = traceback.TracebackException.from_exception(error, compact=True)
-    seen: traceback.TracebackException | None = described
-    while seen is not None:
-        kept = [frame for frame in seen.stack if not frame.filename.startswith(PACKAGE)]
-        seen.stack = traceback.StackSummary.from_list(kept)
-        seen = seen.__cause__ or seen.__context__
-    return list(described.format())
+def _formatted(error: BaseException) -> str:
+    """The traceback; formatting it runs code of the user's, which may fail."""
+    try:
+        described = traceback.TracebackException.from_exception(error, compact=True)
+        waiting: list[traceback.TracebackException | None] = [described]
+        while waiting:
+            here = waiting.pop()
+            if here is not None:
+                kept = [frame for frame in here.stack if not frame.filename.startswith(PACKAGE)]
+                here.stack = traceback.StackSummary.from_list(kept)
+                waiting += [here.__cause__, here.__context__, *(here.exceptions or ())]
+        return "".join(described.format())
+    except BaseException as obstacle:
+        return f"{_type_name(error)}: {_text(error)} (its traceback cannot be formatted: {reason(obstacle)})\n"
 
 
 def _check(label: str, value: object) -> None:
     try:
-        cloudpickle.dumps(value, PICKLE_PROTOCOL)
-    except Exception as error:
+        dumps(value)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise CannotTravelError(f"{label} does not pickle: {reason(error)}") from error
 
 
 def reason(error: BaseException) -> str:
     if isinstance(error, CannotTravelError):
         return str(error)
-    return f"{type(error).__name__}: {_one_line(str(error))}"
+    return f"{_type_name(error)}: {_one_line(_text(error))}"
+
+
+def _text(error: BaseException) -> str:
+    """`str(error)`, whatever its class does."""
+    try:
+        return str(error)
+    except BaseException as obstacle:
+        return f"<its __str__ raised {_type_name(obstacle)}>"
+
+
+def _clean(text: str) -> str:
+    """The text, of bounded length and without surrogates, so that it becomes UTF-8."""
+    if len(text) > TEXT_CHARS_MAX:
+        text = f"{text[: TEXT_CHARS_MAX // 2]} ... {text[-TEXT_CHARS_MAX // 2 :]}"
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _utf8_size(text: str) -> int:
+    return len(text.encode())
 
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def _bytes(size: int) -> str:
+    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if size >= unit:
+            return f"{size / unit:.1f} {name}"
+    return f"{size} bytes"
 
 
 def _type_name(value: object) -> str:

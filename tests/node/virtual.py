@@ -72,6 +72,8 @@ class VirtualScheduler:
         future = self._futures[slot]
         future.value = int(outcome.data)
         future.full.set()
+        self._hungry = False
+        self._nursery.start_soon(self._look_again)
 
     def _look(self) -> None:
         """Give the core to the next: resumed tasks first, then those that have not begun."""
@@ -86,6 +88,9 @@ class VirtualScheduler:
         elif not self._hungry:
             self._hungry = True
             self._driver.handle([Hungry(self._origin, ROOM)])
+
+    async def _look_again(self) -> None:
+        self._look()
 
     async def _run(self, spark: Spark) -> None:
         levels, cost = spark.task.payload.split()
@@ -212,7 +217,7 @@ class VirtualNode:
             else:
                 await transport.join([cluster.root_address], f"host {self._number}", cluster.cores, 1, JOIN_S)
             while core.me is None:
-                await driver.members_changed.wait()
+                await driver.changed.wait()
             nursery.start_soon(driver.tick)
             for number in range(cluster.cores):
                 scheduler = VirtualScheduler(Origin(number + 1), driver, nursery)

@@ -459,6 +459,8 @@ class Cluster:
                 assert outcome == value_of(self.spawned[ref])
             return
         scheduler = host.schedulers.get(ref.origin)
+        if scheduler is not None:
+            scheduler.hungry = False  # it asks again when it has nothing to go on with
         for copy, (waiting, slots) in list(scheduler.waiting.items()) if scheduler else ():
             slots.pop(ref.slot, None)
             if not slots:

@@ -69,6 +69,11 @@ class FakeNode:
         self.link.send([local.START, [[serial, spark]]])
         return serial
 
+    def ask(self) -> None:
+        """Ask the helper thread for sparks."""
+        self.process.line.demand = True
+        self.process.control.send(b"?")
+
     def wait_for(self, path: Path) -> None:
         """Wait until a task has made this file."""
         deadline_s = monotonic() + DEADLINE_S
@@ -165,7 +170,7 @@ def test_the_helper_thread_exports_for_a_long_task(node: FakeNode, tmp_path: Pat
     node.wait_for(tmp_path / "spinning")
     exported = 0
     while exported < 2:
-        node.process.control.send(b"?")
+        node.ask()
         exported += node.run_exported()
     (tmp_path / "go").touch()
     assert node.result()[2] == 14
@@ -201,7 +206,7 @@ def test_tasks_that_wait_their_turn_are_given_back_on_request(node: FakeNode, tm
     node.wait_for(tmp_path / "spinning")
     returned: set[int] = set()
     while len(returned) < 3:
-        node.process.control.send(b"?")
+        node.ask()
         for kind, items in node.messages():
             if kind == local.RETURN:
                 returned.update(ref[2] for ref, _ in items)
