@@ -57,9 +57,6 @@ RESULTS_MAX = 16
 QUICK_S = 100e-6
 """A task that is expected to take less may run before the results of the last ones leave."""
 
-COST_DECAY = 0.9
-"""How fast a kind of task that was slow once comes to be taken for quick again."""
-
 RESULT_DATA = [field.name for field in fields(Outcome)].index("data")
 """Where a packed outcome has its bytes."""
 
@@ -248,8 +245,7 @@ class Hub:
             fast.ran += 1
         now_s = perf_counter()
         if isinstance(future, Assigned):
-            kind = _kind(future.spark.task)
-            self._costs[kind] = max(now_s - started_s, COST_DECAY * self._costs.get(kind, 0.0))
+            self._costs[_kind(future.spark.task)] = now_s - started_s
         if now_s - self._polled_s > POLL_S:
             self._receive(block=False)
 

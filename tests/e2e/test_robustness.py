@@ -1,0 +1,150 @@
+"""What a review has found once: broken outputs, held-up results, wrong blame, odd but lawful programs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.e2e.harness import MARK, Cluster, eventually
+
+
+def test_a_closed_pipe_behind_stdout_costs_no_scheduler_its_life(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import hdphrs, sys
+        def shout(n):
+            try: sys.stdout.write("x" * 100)
+            except OSError: pass
+            return n
+        print("sum", sum(hdphrs.get(f) for f in [hdphrs.spawn(shout, n) for n in range(500)]), file=sys.stderr)
+        """
+    )
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"} | {MARK: cluster.mark}
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "hdphrs", "run", str(program)]
+    completed = subprocess.run(
+        command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=30, env=env, check=False
+    )
+    os.close(writer)
+    assert "sum 124750" in completed.stderr
+    assert "is replaced" not in completed.stderr
+
+
+def test_fresh_tasks_are_not_stuck_behind_a_resumed_long_one(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import hdphrs, time
+        def child(): time.sleep(0.2)
+        def parent():
+            future = hdphrs.spawn(child)
+            time.sleep(0.05)
+            hdphrs.get(future)
+            time.sleep(3)
+        def quick(): time.sleep(0.01)
+        long = hdphrs.spawn(parent)
+        time.sleep(0.5)
+        started = time.monotonic()
+        [hdphrs.get(f) for f in [hdphrs.spawn(quick) for _ in range(8)]]
+        print(time.monotonic() - started < 1.5)
+        """
+    )
+    assert cluster.run("--cores", 2, program).stdout == "True\n"
+
+
+def test_a_finished_result_does_not_wait_for_the_next_task_of_its_worker(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import hdphrs, time
+        def nap(seconds): time.sleep(seconds)
+        for _ in range(3): [hdphrs.get(f) for f in [hdphrs.spawn(nap, 0) for _ in range(50)]]
+        started = time.monotonic()
+        futures = [hdphrs.spawn(nap, seconds) for seconds in (0, 0, 0, 3)]
+        [hdphrs.get(f) for f in futures[:3]]
+        print(time.monotonic() - started < 1.5)
+        """
+    )
+    assert cluster.run("--cores", 1, program).stdout == "True\n"
+
+
+def test_a_task_that_waits_is_not_blamed_for_the_death_of_its_scheduler(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import hdphrs, os, sys, time
+        def child(path):
+            with open(path, "a") as file: file.write(f"{os.getppid()}\\n")
+            time.sleep(1.5)
+        def main(path):
+            hdphrs.get(hdphrs.spawn_at(1, child, path))
+            return "done"
+        print("begun", flush=True)
+        print(hdphrs.run(main, sys.argv[1]))
+        """
+    )
+    path = cluster.folder / "started"
+    process = cluster.start("--local-nodes", 2, "--cores", 1, "--attempts", 1, program, path)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    eventually(lambda: path.exists() and path.read_text(), 10, "the child")
+    other = int(path.read_text().split()[0])
+    [mine] = [pid for pid in cluster.schedulers() if parent_of(pid) not in (0, other)]
+    os.kill(mine, signal.SIGKILL)
+    completed = cluster.finish(20)
+    assert completed.stdout == "done\n", completed.stderr
+    assert "while it ran no task" in completed.stderr
+
+
+def parent_of(pid: int) -> int:
+    with open(f"/proc/{pid}/stat") as file:
+        return int(file.read().rsplit(")", 1)[1].split()[1])
+
+
+def test_a_launcher_that_dies_while_nodes_are_missing_takes_them_along(cluster: Cluster) -> None:
+    hosts = cluster.folder / "hosts.txt"
+    hosts.write_text("localhost\nlocalhost\nfar.example\n")
+    program = cluster.write("print('never')\n")
+    process = cluster.start("--nodes", hosts, "--ssh", "sleep 60 #", program)
+    eventually(lambda: len(cluster.nodes()) >= 2, 10, "two nodes")
+    os.kill(process.pid, signal.SIGKILL)
+    eventually(lambda: not cluster.nodes() and not cluster.schedulers(), 4, "the end of nodes and schedulers")
+    cluster.kill_rest()
+
+
+@pytest.mark.parametrize("case", ["fork", "late", "pickling"])
+def test_odd_calls_end_with_an_error_or_a_value_and_never_hang(cluster: Cluster, case: str) -> None:
+    program = cluster.write(
+        """
+        import atexit, hdphrs, os, sys
+        def square(n): return n * n
+        class Lazy:
+            def __init__(self, future): self.future = future
+            def __reduce__(self): return int, (hdphrs.get(self.future),)
+        def late():
+            try: hdphrs.spawn(square, 3)
+            except hdphrs.HdphrsError as error: print(error)
+        match sys.argv[1]:
+            case "fork":
+                future = hdphrs.spawn(square, 3)
+                if os.fork() == 0:
+                    try: hdphrs.get(future)
+                    except hdphrs.HdphrsError as error: print("refused", flush=True)
+                    os._exit(0)
+                os.wait()
+                print(hdphrs.get(future))
+            case "late":
+                atexit.register(late)
+                print(hdphrs.get(hdphrs.spawn(square, 3)), flush=True)
+            case "pickling":
+                print(hdphrs.get(hdphrs.spawn(square, Lazy(hdphrs.spawn(square, 2)))))
+        """
+    )
+    expected = {
+        "fork": "refused\n9\n",
+        "late": "9\nspawn: the program has ended, and its node with it\n",
+        "pickling": "16\n",
+    }
+    assert cluster.run(program, case, python=True, deadline_s=20).stdout == expected[case]
