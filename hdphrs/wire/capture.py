@@ -20,6 +20,8 @@ from typing import Any
 from hdphrs.wire.pickling import PLAIN, Cached, by_reference, is_received
 
 _MISSING = object()
+_SLOTNAMES = "__slotnames__"
+"""Pickle leaves this in a class when it first pickles an instance."""
 _globals: Callable[[Any], Mapping[str, Any]] = attrgetter("__globals__")
 _keywords: Callable[[Any], Mapping[str, Any]] = attrgetter("keywords")
 
@@ -121,8 +123,8 @@ class _Names:
         self.owner = weakref.ref(owner)
         self.view = view
         space = view(owner)
-        self.count = len(space) if isinstance(names, Mapping) else None
-        held = [(name, _hold(space.get(name, _MISSING))) for name in names]
+        self.count = len(space) - (_SLOTNAMES in space) if isinstance(names, Mapping) else None
+        held = [(name, _hold(space.get(name, _MISSING))) for name in names if name != _SLOTNAMES]
         self.strong = tuple((name, value) for name, value in held if type(value) is not _Weak)
         self.weak = tuple((name, value) for name, value in held if type(value) is _Weak)
 
@@ -139,7 +141,7 @@ class _Names:
             value = find(name)
             if value is None or value is not reference():
                 return False
-        return self.count is None or self.count == len(space)
+        return self.count is None or self.count == len(space) - (_SLOTNAMES in space)
 
 
 class _Weak(weakref.ref[Any]):

@@ -85,6 +85,8 @@ class CodeBook:
 
     def __init__(self, register: Callable[[bytes, bytes], None]) -> None:
         """`register(digest, data)` tells the node about new code, before the first task that uses it."""
+        self.recursion_limit = 0
+        """The program's, if it has become known here: the own one is higher then, and must not add up on its way."""
         self._register = register
         self._registered: set[bytes] = set()
         self._registering = threading.RLock()  # a signal handler may spawn while its thread registers
@@ -151,7 +153,7 @@ class CodeBook:
         return digest, data
 
     def _publish(self, digest: bytes, data: bytes) -> None:
-        packed = msgpack.packb([sys.getrecursionlimit(), sys.path, data])
+        packed = msgpack.packb([self.recursion_limit or sys.getrecursionlimit(), sys.path, data])
         with self._registering:
             if digest not in self._registered:
                 self._register(digest, packed)
@@ -184,7 +186,8 @@ class CodeShelf:
 
     def teach(self, digest: bytes, data: bytes) -> None:
         """Code arrives; it is unpickled when a task first needs it."""
-        self._taught[digest] = data
+        if digest not in self._functions:
+            self._taught[digest] = data
 
     def decode(
         self, name: str, digest: bytes, payload: bytes
@@ -210,6 +213,7 @@ class CodeShelf:
 
     def _unpack(self, digest: bytes) -> Callable[..., Any]:
         limit, path, data = msgpack.unpackb(self._taught[digest])
+        self._book.recursion_limit = max(self._book.recursion_limit, limit)
         # A spawned call takes three frames (function, get, and the C stack's counter) where a plain one takes one.
         sys.setrecursionlimit(max(sys.getrecursionlimit(), 3 * limit + 1000))
         sys.path.extend(entry for entry in path if entry not in sys.path)
@@ -233,12 +237,9 @@ class CodeShelf:
 
 def _is_named(function: Callable[..., Any]) -> bool:
     """Whether a module holds the function under its name: there are finitely many of those."""
-    name = getattr(function, "__name__", None)
+    name = str(getattr(function, "__name__", ""))
     plain: Any = function
     while isinstance(plain, Cached):
         plain = getattr(plain, "__wrapped__", None)
     module = sys.modules.get(getattr(function, "__module__", None) or "")
-    return any(
-        function is found
-        for found in (vars(module).get(name) if module else None, getattr(plain, "__globals__", {}).get(name))
-    )
+    return getattr(plain, "__globals__", {}).get(name) is function or getattr(module, name, None) is function

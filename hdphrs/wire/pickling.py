@@ -4,6 +4,7 @@ What lives here: cloudpickle, with what a distributed `__main__` needs beyond it
 
 - Functions and classes of `__main__`, and of `__mp_main__`, which is what multiprocessing calls it, travel by value.
 - So do their `functools.lru_cache` wrappers, which cloudpickle would take for importable names; the copy starts empty.
+- Exceptions that are frozen dataclasses travel; plain pickle can take them apart, but not put them together again.
 - Receiving an instance never changes a class that this process has defined itself.  Plain cloudpickle would set all its
   attributes to what they were when the sender got its copy.
 """
@@ -90,6 +91,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         kind = type(obj)
         if kind is Cached:
             return self._reduce_cached(obj)
+        if issubclass(kind, BaseException) and kind.__setattr__ is not BaseException.__setattr__:
+            return _reduce_exception(obj)
         reduced = super().reducer_override(obj)
         if kind is FunctionType and reduced is not NotImplemented:
             self._begun.add(id(obj))
@@ -124,6 +127,17 @@ def _set_cached(cached: Any, state: tuple[dict[str, Any], Callable[[Any, Any], o
     vars(cached).update(attributes)
     if restore is not None:
         restore(cached.__wrapped__, function_state)
+
+
+def _reduce_exception(error: BaseException) -> Any:
+    reduced = error.__reduce_ex__(PICKLE_PROTOCOL)
+    if len(reduced) == 3 and type(error).__setstate__ is BaseException.__setstate__:
+        return *reduced, None, None, _set_attributes
+    return reduced
+
+
+def _set_attributes(error: BaseException, state: Mapping[str, Any]) -> None:
+    vars(error).update(state)
 
 
 class _Unpickler(pickle.Unpickler):

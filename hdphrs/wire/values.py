@@ -3,8 +3,8 @@
 What lives here: pickling, with errors that say which argument of which task does not travel.  Only a program and a
 scheduler call this; a node process passes the bytes on and never looks inside.
 
-Pickling runs the user's code, which may raise anything, `SystemExit` included.  Whatever it raises is the outcome of that
-one task.  Only Ctrl-C goes through, where a program may be listening.
+Pickling runs the user's code, which may raise anything, `SystemExit` included.  Whatever it raises is the outcome of
+that one task.  Only Ctrl-C goes through, where a program may be listening.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def dump_error(name: str, error: BaseException) -> Outcome:
         pickled = dumps(error)
     except BaseException as obstacle:
         flaw = f"{flaw}: {reason(obstacle)}"
-    texts = [_clean(name), _type_name(error), _one_line(_clean(_text(error))), _clean(_formatted(error))]
+    texts = [_clean(name), _clean(_type_name(error)), _one_line(_clean(_text(error))), _clean(_formatted(error))]
     if pickled is not None and len(pickled) + sum(map(_utf8_size, texts)) > PAYLOAD_BYTES_MAX:
         flaw = f"that exception is {_bytes(len(pickled))} pickled, the limit is {_bytes(PAYLOAD_BYTES_MAX)}"
         pickled = None
@@ -147,7 +147,7 @@ def _load_error(data: bytes) -> BaseException:
     if error is None:
         error = TaskError(f"task {name} raised {type_name}: {message} ({flaw})")
     # A frozen dataclass refuses plain assignment.
-    BaseException.__cause__.__set__(error, RemoteTraceback(text))  # type: ignore[attr-defined]
+    BaseException.__cause__.__set__(error, RemoteTraceback(text))  # type: ignore[union-attr]
     return error
 
 

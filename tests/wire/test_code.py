@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from hdphrs.api.future import Keywords, unfold
 from hdphrs.errors import CannotTravelError
-from hdphrs.wire.code import INLINE, INLINE_BYTES_MAX, CodeBook, CodeShelf
+from hdphrs.wire import code, values
+from hdphrs.wire.code import INLINE, INLINE_BYTES_MAX, SHELVED_INLINE_BYTES_MAX, VERSIONS_MAX, CodeBook, CodeShelf
 
 
 class Pair:
@@ -52,7 +54,7 @@ def test_a_module_function_is_registered_once() -> None:
     assert len(pair.registered) == 1
 
 
-def example(number: int) -> int:
+def example(number: Any) -> Any:
     return number + 1
 
 
@@ -173,13 +175,268 @@ def test_a_function_unpickled_from_code_keeps_its_digest_when_it_spawns_itself()
     assert again == digest
 
 
-def test_code_raises_the_recursion_limit_and_completes_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    pair = Pair()
+def test_code_raises_the_recursion_limit() -> None:
     limit = sys.getrecursionlimit()
-    try:
-        function, _ = main_function("def f(n): return n", "f")
-        pair.send(function, 1)
-        assert sys.getrecursionlimit() > 2 * limit
-    finally:
-        sys.setrecursionlimit(limit)
+    function, _ = main_function("def f(n): return n", "f")
+    Pair().send(function, 1)
+    assert sys.getrecursionlimit() > 2 * limit
+
+
+def test_the_recursion_limit_does_not_grow_as_code_goes_to_and_fro() -> None:
+    pair = Pair()
+    back: dict[bytes, bytes] = {}
+    scheduler = CodeBook(back.__setitem__)
+    pair.shelf = CodeShelf(scheduler)
+    pair.send(main_function("def f(n): return n", "f")[0], 1)
+    limit = sys.getrecursionlimit()
+    digest, payload = scheduler.encode("g", main_function("def g(n): return -n", "g")[0], (1,), {})
+    other = CodeShelf(CodeBook(lambda digest, data: None))
+    other.teach(digest, back[digest])
+    other.decode("g", digest, payload)
+    assert sys.getrecursionlimit() == limit
+
+
+def test_a_partial_called_with_keywords_keeps_its_positional_arguments() -> None:
+    function, kwargs = unfold(Keywords(partial(divmod, 7), x=2))
+    assert kwargs == {"x": 2}
+    assert function(2) == (3, 1)
+    function, kwargs = unfold(Keywords(partial(int, base=16), x=2))
+    assert (function, kwargs) == (int, {"base": 16, "x": 2})
+
+
+def test_a_recursive_closure_that_is_gone_is_forgotten() -> None:
+    def outer(base: int) -> Callable[[int], int]:
+        def even(n: int) -> int:
+            return base if n == 0 else odd(n - 1)
+
+        def odd(n: int) -> int:
+            return even(n - 1)
+
+        return even
+
+    pair = Pair()
+    for i in range(10):
+        assert pair.send(outer(i), 2)[1] == i
+    gc.collect()
+    assert not pair.book._pages
+
+
+def test_a_function_of_a_namespace_that_is_gone_is_forgotten() -> None:
+    pair = Pair()
+    pair.send(main_function("class C: pass\ndef f(n): return n and f(n - 1) or C.__name__", "f")[0], 3)
+    gc.collect()
+    assert not pair.book._pages
+
+
+def test_the_book_is_bounded_however_many_functions_live(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(code, "PAGES_MAX", 3)
+    pair = Pair()
+    functions = [lambda x, i=i: x + i for i in range(10)]
+    assert [pair.send(function, 1)[1] for function in functions] == list(range(1, 11))
+    assert len(pair.book._pages) == 3
+
+
+def test_a_function_that_changes_at_every_step_travels_inline_after_a_while() -> None:
+    pair = Pair()
+    function, module = main_function("def f(): return STEP", "f")
+    for step in range(3 * VERSIONS_MAX):
+        module["STEP"] = step
+        digest, value = pair.send(function)
+        assert value == step
+        assert (digest == INLINE) == (step >= VERSIONS_MAX)
+    module["STEP"] = 0
+    assert pair.send(function)[0] != INLINE, "a version that is registered already costs nothing"
+    assert len(pair.registered) == VERSIONS_MAX
+
+
+def test_a_large_inline_function_is_not_kept() -> None:
+    pair = Pair()
+    table = bytes(SHELVED_INLINE_BYTES_MAX)
+    assert pair.send(lambda: len(table))[1] == len(table)
+    assert not pair.shelf._inline
+
+
+def test_a_plain_inline_function_is_unpickled_once() -> None:
+    pair = Pair()
+
+    def twice(number: int) -> int:
+        return 2 * number
+
+    def call(number: int) -> int:
+        return twice(number) + math.gcd(4, 6)
+
+    pair.send(call, 1)
+    pair.send(call, 1)
+    assert len(pair.shelf._inline) == 1
+
+
+def test_tasks_of_one_inline_callable_do_not_share_what_they_change() -> None:
+    class Account:
+        total = 0
+
+        def add(self, amount: int) -> int:
+            self.total += amount
+            return self.total
+
+    seen: list[int] = []
+    count = 0
+
+    def remember(number: int, extra: list[int] = []) -> int:  # noqa: B006 - the point of the test
+        seen.append(number)
+        extra.append(number)
+        return len(seen) + len(extra)
+
+    def step(number: int) -> int:
+        nonlocal count
+        count += number
+        return count
+
+    pair = Pair()
+    take = partial(dict.pop, {"x": 1})
+    for _ in range(3):
+        assert pair.send(take, "x")[1] == 1
+        assert pair.send(Account().add, 1)[1] == 1
+        assert pair.send(remember, 1)[1] == 2
+        assert pair.send(step, 1)[1] == 1
+
+
+def test_a_partial_of_a_dict_that_has_changed_travels_as_it_is_now() -> None:
+    pair = Pair()
+    settings = {"x": 1}
+    look_up = partial(dict.get, settings)
+    assert pair.send(look_up, "x")[1] == 1
+    settings["x"] = 2
+    assert pair.send(look_up, "x")[1] == 2
+
+
+def test_code_that_does_not_unpickle_says_the_same_at_every_attempt() -> None:
+    pair = Pair()
+    function, _ = main_function("def f(): return B", "f", B=Boom())
+    digest, payload = pair.book.encode("f", function, (), {})
+    pair.shelf.teach(digest, pair.registered[digest])
+    for _ in range(3):
+        with pytest.raises(CannotTravelError, match="needs a GPU here"):
+            pair.shelf.decode("f", digest, payload)
+
+
+class Boom:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return explode, ()
+
+
+def explode() -> None:
+    raise RuntimeError("needs a GPU here")
+
+
+class Exits:
+    def __reduce__(self) -> tuple[Any, ...]:
+        sys.exit("no")
+
+
+class Interrupted:
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise KeyboardInterrupt
+
+
+def test_pickling_code_that_exits_is_an_error_and_ctrl_c_goes_through() -> None:
+    pair = Pair()
+    with pytest.raises(CannotTravelError, match=r"argument 2 of task f \(.*Exits\) does not pickle: SystemExit: no"):
+        pair.book.encode("f", example, (1, Exits()), {})
+    with pytest.raises(CannotTravelError, match="the function of task f does not pickle: SystemExit"):
+        pair.book.encode("f", partial(example, Exits()), (), {})
+    with pytest.raises(KeyboardInterrupt):
+        pair.book.encode("f", example, (Interrupted(),), {})
+    with pytest.raises(KeyboardInterrupt):
+        pair.book.encode("f", partial(example, Interrupted()), (), {})
+
+
+def test_unpickling_code_that_exits_is_an_error() -> None:
+    class Leaves:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return sys.exit, ("gone",)
+
+    with pytest.raises(CannotTravelError, match="task f does not unpickle here: SystemExit: gone"):
+        Pair().send(example, Leaves())
+
+
+def test_what_does_not_fit_into_a_frame_is_refused_with_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(values, "PAYLOAD_BYTES_MAX", 100_000)
+    pair = Pair()
+    with pytest.raises(
+        CannotTravelError, match=r"the arguments of task f are 120\.0 kB pickled; the limit is 100\.0 kB"
+    ):
+        pair.book.encode("f", example, (bytes(120_000),), {})
+    big = bytes(120_000)
+    with pytest.raises(CannotTravelError, match="the function of task f, with what it captures, is 120"):
+        pair.book.encode("f", lambda: big, (), {})
+    function, _ = main_function("def f(): return B", "f", B=big)
+    with pytest.raises(CannotTravelError, match="the function of task f"):
+        pair.book.encode("f", function, (), {})
+    half = bytes(60_000)
+    with pytest.raises(CannotTravelError, match="the function and the arguments of task f are 120"):
+        pair.book.encode("f", lambda x: half, (half,), {})
+    assert len(pair.registered) == 1, "only the example"
+
+
+def test_an_interrupted_registration_is_made_again() -> None:
+    registered: list[bytes] = []
+
+    def register(digest: bytes, data: bytes) -> None:
+        registered.append(digest)
+        if len(registered) == 1:
+            raise KeyboardInterrupt
+
+    book = CodeBook(register)
+    with pytest.raises(KeyboardInterrupt):
+        book.encode("f", example, (1,), {})
+    book.encode("f", example, (1,), {})
+    book.encode("f", example, (1,), {})
+    assert len(registered) == 2
+
+
+def test_no_thread_uses_a_digest_before_its_code_has_left() -> None:
+    begun, returned = threading.Event(), threading.Event()
+    overtaken: list[bool] = []
+    second: list[threading.Thread] = []
+
+    class Signal:
+        def __reduce__(self) -> tuple[Any, ...]:
+            if second:
+                begun.set()
+            return int, ()
+
+    def encode() -> None:
+        book.encode("f", function, (), {})
+        returned.set()
+        begun.set()
+
+    def register(digest: bytes, data: bytes) -> None:
+        if not second:
+            second.append(threading.Thread(target=encode))
+            second[0].start()
+            assert begun.wait(10)
+            overtaken.append(returned.is_set())
+
+    function, _ = main_function("def f(): return S", "f", S=Signal())
+    book = CodeBook(register)
+    book.encode("f", function, (), {})
+    second[0].join(10)
+    assert returned.is_set()
+    assert overtaken == [False]
+
+
+def test_pickling_in_one_thread_does_not_hold_up_another() -> None:
+    registered: dict[bytes, bytes] = {}
+    book = CodeBook(registered.__setitem__)
+
+    class Slow:
+        def __reduce__(self) -> tuple[Any, ...]:
+            other = threading.Thread(target=book.encode, args=("g", example, (1,), {}), daemon=True)
+            other.start()
+            other.join(10)
+            assert not other.is_alive()
+            return int, ()
+
+    function, _ = main_function("def f(): return S", "f", S=Slow())
+    book.encode("f", function, (), {})
+    assert len(registered) == 2

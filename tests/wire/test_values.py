@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import sys
 import threading
 from typing import Any
 
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from hdphrs.errors import CannotTravelError, RemoteTraceback, TaskCrashedError, TaskError, TaskLostError
 from hdphrs.protocol.tasks import Crash, Outcome, Verdict
+from hdphrs.wire import values
 from hdphrs.wire.values import dump_error, dump_result, load_outcome
 
 plain = st.recursive(
@@ -88,3 +91,86 @@ def test_garbage_in_a_value_is_an_error_not_a_crash() -> None:
     succeeded, error = load_outcome(Outcome(Verdict.VALUE, b"garbage"))
     assert not succeeded
     assert isinstance(error, CannotTravelError)
+
+
+@dataclasses.dataclass(frozen=True)
+class FrozenError(Exception):
+    code: int
+
+
+def test_a_frozen_exception_comes_back_with_its_cause() -> None:
+    _, error = load_outcome(dump_error("f", raised(FrozenError(3))))
+    assert error == FrozenError(3)
+    assert isinstance(error.__cause__, RemoteTraceback)
+
+
+class UnreadableError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+
+class ExitingError(Exception):
+    """Neither prints nor pickles, and wants to end the process."""
+
+    def __str__(self) -> str:
+        sys.exit(3)
+
+    def __reduce__(self) -> Any:
+        sys.exit(4)
+
+    @property
+    def __notes__(self) -> Any:  # type: ignore[override]
+        sys.exit(5)
+
+
+@pytest.mark.parametrize("error", [ValueError("file \udcff"), UnreadableError(), ExitingError()])
+def test_an_exception_that_cannot_be_printed_is_still_an_outcome(error: Exception) -> None:
+    succeeded, received = load_outcome(dump_error("f", raised(error)))
+    assert not succeeded
+    assert type(error).__name__ in str(received.__cause__)
+    assert type(received) is type(error) or type(error).__name__ in str(received)
+
+
+def test_surrogates_in_a_message_come_back_in_the_exception_and_escaped_in_the_traceback() -> None:
+    _, error = load_outcome(dump_error("f", raised(ValueError("file \udcff"))))
+    assert error.args == ("file \udcff",)
+    assert "file \\udcff" in str(error.__cause__)
+
+
+def test_every_exception_of_a_group_loses_our_frames_only() -> None:
+    _, error = load_outcome(dump_error("f", raised(BaseExceptionGroup("many", [raised(KeyError("x"))]))))
+    assert str(error.__cause__).count("in raised") == 2
+
+
+class Exits:
+    def __reduce__(self) -> Any:
+        sys.exit(4)
+
+
+class ExitsThere:
+    def __reduce__(self) -> Any:
+        return sys.exit, (4,)
+
+
+def test_a_result_whose_pickling_exits_becomes_an_error() -> None:
+    for value in (Exits(), ExitsThere()):
+        succeeded, error = load_outcome(dump_result("f", value))
+        assert not succeeded
+        assert isinstance(error, CannotTravelError)
+        assert "SystemExit: 4" in str(error)
+
+
+def test_a_result_or_an_exception_that_does_not_fit_into_a_frame_becomes_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(values, "PAYLOAD_BYTES_MAX", 100_000)
+    monkeypatch.setattr(values, "TEXT_CHARS_MAX", 1_000)
+    _, error = load_outcome(dump_result("f", bytes(120_000)))
+    assert isinstance(error, CannotTravelError)
+    assert "the result of task f (a bytes) is 120.0 kB pickled; the limit is 100.0 kB" in str(error)
+    outcome = dump_error("f", raised(ValueError("x" * 120_000)))
+    assert len(outcome.data) < 10_000
+    _, error = load_outcome(outcome)
+    assert isinstance(error, TaskError)
+    assert "ValueError: xxx" in str(error)
+    assert "that exception is 120" in str(error)
