@@ -54,7 +54,7 @@ def supervised_spawn_at(node: NodeId, function: Callable[P, T], /, *args: P.args
 def _place(node: NodeId, function: Callable[..., T], args: tuple[object, ...], supervised: bool | None) -> Future[T]:
     if node not in range(NODE_IDS_MAX):
         raise UsageError(f"spawn_at: the first argument is a node id as in all_nodes(), not {node!r}")
-    return state.port.place(node, function, args, supervised)
+    return state.port.place(NodeId(node), function, args, supervised)
 
 
 def all_nodes() -> list[NodeId]:
