@@ -51,8 +51,8 @@ def supervised_spawn_at(node: NodeId, function: Callable[P, T], /, *args: P.args
     return _place(node, Keywords(function, **kwargs) if kwargs else function, args, True)
 
 
-def _place(node: NodeId, function: Callable[..., T], args: tuple[object, ...], supervised: bool | None) -> Future[T]:
-    if node not in range(NODE_IDS_MAX):
+def _place(node: object, function: Callable[..., T], args: tuple[object, ...], supervised: bool | None) -> Future[T]:
+    if not isinstance(node, int) or not 0 <= node < NODE_IDS_MAX:
         raise UsageError(f"spawn_at: the first argument is a node id as in all_nodes(), not {node!r}")
     return state.port.place(NodeId(node), function, args, supervised)
 
