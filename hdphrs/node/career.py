@@ -11,7 +11,7 @@ import random
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import trio
 
@@ -224,5 +224,6 @@ async def _obey_sigterm(driver: Driver) -> None:
 
 def _tell_launcher(settings: NodeSettings) -> None:
     if settings.status_fd is not None:
-        os.write(settings.status_fd, b"ready\n")
+        with suppress(BrokenPipeError):  # the program may have ended, and the launcher with it
+            os.write(settings.status_fd, b"ready\n")
         os.close(settings.status_fd)
