@@ -96,11 +96,7 @@ async def _member_life(settings: NodeSettings, crew: Crew) -> Halt:
         await nursery.start(transport.serve)
         nursery.start_soon(_watch_leash, driver)
         nursery.start_soon(_obey_sigterm, driver)
-        await transport.join(
-            settings.root_addresses, settings.host, settings.slots, os.getpid(), settings.join_deadline_s
-        )
-        while core.me is None:
-            await driver.changed.wait()
+        await _join(transport, driver, settings)
         nursery.start_soon(driver.tick)
         nursery.start_soon(crew.run, driver.handle, core.counters)
         await driver.halted.wait()
@@ -110,6 +106,23 @@ async def _member_life(settings: NodeSettings, crew: Crew) -> Halt:
             await _take_leave(transport, driver)
         nursery.cancel_scope.cancel()
     return driver.halt
+
+
+async def _join(transport: Transport, driver: Driver, settings: NodeSettings) -> None:
+    """Become a member, unless this node is to end before it has come to that."""
+    async with trio.open_nursery() as nursery:
+
+        async def join() -> None:
+            await transport.join(
+                settings.root_addresses, settings.host, settings.slots, os.getpid(), settings.join_deadline_s
+            )
+            while driver.core.me is None:
+                await driver.changed.wait()
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(join)
+        await driver.halted.wait()
+        nursery.cancel_scope.cancel()
 
 
 async def _take_leave(transport: Transport, driver: Driver) -> None:
@@ -209,7 +222,8 @@ async def _watch_leash(driver: Driver) -> None:
     if driver.core.me == ROOT:
         driver.handle([Terminate()])
     else:
-        await trio.sleep(ORPHAN_S)
+        if driver.core.me is not None:
+            await trio.sleep(ORPHAN_S)
         driver.end(Halt("its launcher is gone"))
 
 

@@ -107,7 +107,10 @@ def test_a_launcher_that_dies_while_nodes_are_missing_takes_them_along(cluster: 
     hosts = cluster.folder / "hosts.txt"
     hosts.write_text("localhost\nlocalhost\nfar.example\n")
     program = cluster.write("print('never')\n")
-    process = cluster.start("--nodes", hosts, "--ssh", "sleep 60 #", program)
+    silent_ssh = cluster.folder / "ssh"
+    silent_ssh.write_text("#!/bin/sh\nexec sleep 60\n")
+    silent_ssh.chmod(0o755)
+    process = cluster.start("--nodes", hosts, "--ssh", silent_ssh, program)
     eventually(lambda: len(cluster.nodes()) >= 2, 10, "two nodes")
     os.kill(process.pid, signal.SIGKILL)
     eventually(lambda: not cluster.nodes() and not cluster.schedulers(), 4, "the end of nodes and schedulers")
