@@ -42,11 +42,6 @@ class Schedulers:
         """Whether somebody waits for work."""
         return bool(self._hungry)
 
-    @property
-    def busy(self) -> bool:
-        """Whether somebody runs tasks, and so may have sparks to export."""
-        return len(self._up) > len(self._hungry)
-
     def held(self) -> list[Spark]:
         """For checks of the invariants."""
         return [spark for scheduler in self._up.values() for spark in scheduler.held.values()]
@@ -54,10 +49,6 @@ class Schedulers:
     def rise(self, origin: Origin) -> None:
         """A scheduler is ready."""
         self._up[origin] = _Scheduler()
-
-    def is_up(self, origin: Origin) -> bool:
-        """Whether this scheduler lives."""
-        return origin in self._up
 
     def starve(self, origin: Origin, room: int) -> None:
         """A scheduler waits for up to `room` tasks."""
