@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check unit bench clean
+.PHONY: setup demo test check unit bench spin mutants explore sim fuzz prove clean
 
 setup: .venv/ready
 
@@ -27,6 +27,26 @@ unit: setup
 
 test: check
 	$(BIN)/pytest
+
+# The proof, in parts; docs/verification.md says what each covers.
+
+spin: setup
+	@command -v spin >/dev/null && command -v gcc >/dev/null || { apt-get update && apt-get install -y --no-install-recommends spin gcc libc6-dev; }
+	$(BIN)/python -m spin
+
+explore: setup
+	$(BIN)/hdphrs explore
+
+sim: setup
+	$(BIN)/hdphrs sim --seeds 0..1999 --jobs 2
+
+mutants: setup
+	$(BIN)/python -m tests.mutants
+
+fuzz: setup
+	$(BIN)/python -m tests.fuzz
+
+prove: spin explore sim mutants fuzz
 
 bench: setup
 	$(BIN)/python -m benchmarks

@@ -1,0 +1,1 @@
+"""Looking at runs: replaying what nodes have recorded."""

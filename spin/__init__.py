@@ -1,0 +1,1 @@
+"""Promela models of the protocol, and what runs them."""
