@@ -62,6 +62,10 @@ class Supervisor:
         """For checks of the invariants."""
         return iter(self._records.items())
 
+    def record(self, ref: TaskRef) -> Record | None:
+        """For checks of the invariants; None for a full future."""
+        return self._records.get(ref)
+
     def register(self, ref: TaskRef, task: Task, crashes: tuple[Crash, ...]) -> Spark:
         """A new task of this node, here; a future is registered before its task leaves."""
         self._records[ref] = Record(task, self._here, crashes)
@@ -134,7 +138,7 @@ class Supervisor:
             if not record.task.supervised:
                 if record.left and (not record.placed or record.location == OnNode(dead)):
                     lost.append((ref, _lost(record.task, dead)))
-            elif dead in _nodes(record.location):
+            elif covers(record.location, dead):
                 record.replica += 1
                 record.location = self._here
                 recreated.append(Spark(ref, record.replica, record.task, record.crashes))
@@ -149,6 +153,11 @@ class Supervisor:
             for node in _nodes(self._records.pop(ref).location):
                 copies.setdefault(node, []).append(ref)
         return copies
+
+
+def covers(location: Location, node: NodeId) -> bool:
+    """Whether the newest replica may be on `node`."""
+    return node in _nodes(location)
 
 
 def _nodes(location: Location) -> tuple[NodeId, ...]:
