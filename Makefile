@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check unit bench spin mutants explore sim fuzz prove clean
+.PHONY: setup demo test check unit bench spin mutants explore sim fuzz cover prove clean
 
 setup: .venv/ready
 
@@ -46,10 +46,15 @@ mutants: setup
 fuzz: setup
 	$(BIN)/python -m tests.fuzz
 
-prove: spin explore sim mutants fuzz
+# Every branch of the core, by tests that state its rules.
+cover: setup
+	$(BIN)/coverage run -m pytest tests/protocol tests/paper
+	$(BIN)/coverage report
+
+prove: spin explore sim mutants fuzz cover
 
 bench: setup
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

@@ -82,10 +82,8 @@ class Membership:
         self.epoch += 1
         return [Send(other, DeadNode(node, self.epoch)) for other in self._others if other != node]
 
-    def bury(self, node: NodeId) -> bool:
-        """`node` is dead for ever; False if that was known, or it never was a member."""
-        if node not in self._others:
-            return False
+    def bury(self, node: NodeId) -> None:
+        """`node`, a member until now, is dead for ever."""
+        assert node in self._others, f"the root declares the death of node {node} twice, or it never was a member"
         del self._others[node]
         self._dead[node] = None
-        return True

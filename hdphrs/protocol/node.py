@@ -374,8 +374,7 @@ class Node:
         """DEADNODE (lines 28 to 36): the second level of recovery."""
         if dead == self.me:
             return [Halt("declared dead while it was stopped or cut off", rejoin=True)]
-        if not self.members.bury(dead):
-            return []
+        self.members.bury(dead)
         self._count("deaths_seen")
         self.code.forget(("node", dead))
         self.thief.on_death(dead)

@@ -73,8 +73,9 @@ class Schedulers:
             sparks: list[Spark] = []
             while len(pool) and len(sparks) < wanted:
                 spark = pool.take()
-                key = (spark.ref, spark.replica)
-                if self._is_wanted(spark) and key not in scheduler.held:
+                if self._is_wanted(spark):
+                    key = (spark.ref, spark.replica)
+                    assert key not in scheduler.held, f"two copies of {spark.ref}#{spark.replica}"
                     scheduler.held[key] = spark
                     sparks.append(spark)
             if sparks:

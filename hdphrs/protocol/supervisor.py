@@ -161,11 +161,7 @@ def covers(location: Location, node: NodeId) -> bool:
 
 
 def _nodes(location: Location) -> tuple[NodeId, ...]:
-    match location:
-        case OnNode(node):
-            return (node,)
-        case InTransition(victim, thief):
-            return (victim, thief)
+    return (location.node,) if isinstance(location, OnNode) else (location.victim, location.thief)
 
 
 def _lost(task: Task, dead: NodeId) -> Outcome:

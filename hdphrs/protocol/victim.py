@@ -84,8 +84,6 @@ class Victim:
 
     def on_fish(self, message: Fish, now: float) -> list[Effect]:
         """FISH (lines 1 to 10): give the oldest half of the pool, or keep the fish until there is something."""
-        if self._is_dead(message.thief):
-            return []
         effects = self._answer(message)
         if effects:
             return effects

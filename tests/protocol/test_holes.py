@@ -206,6 +206,15 @@ def test_r13_term_does_not_wait_for_a_node_that_dies_meanwhile() -> None:
     assert cluster.hosts[ROOT].halt == Halt()
 
 
+def test_r13_late_acknowledgement_of_a_node_that_was_given_up_changes_nothing() -> None:
+    """It was only slow: the root has gone on without it, and still waits for the others."""
+    cluster = Cluster(3)
+    cluster.feed(0, ev.Terminate())
+    cluster.suspect(2)
+    assert cluster.feed(0, ev.Received(N2, msg.TermAck(()))) == []
+    assert cluster.feed(0, ev.Received(N1, msg.TermAck(()))) == [Halt()]
+
+
 def test_r14_late_nowork_does_not_end_a_newer_fish() -> None:
     """Unrepaired, any NOWORK clears the one flag, so the node has two fish out and takes them for one, or none."""
     cluster = Cluster(2)
@@ -264,6 +273,19 @@ def test_r17_finished_copy_is_not_started() -> None:
     cluster.feed(0, ev.Received(N1, msg.Result(refs[0], 0, value_of(b"0"))))
     (start,) = [effect for effect in cluster.hungry(0, origin) if isinstance(effect, Start)]
     assert [copy.ref for copy in start.sparks] == refs[1:]
+
+
+def test_r17_scheduler_that_is_offered_only_finished_copies_stays_hungry() -> None:
+    """Nothing is started, no empty hand-out is made, and the node looks elsewhere in the same step."""
+    cluster = Cluster(2)
+    origin = cluster.up(0)
+    (ref,) = cluster.spawn()
+    cluster.feed(0, ev.Received(N1, msg.Result(ref, 0, value_of(b"0"))))
+    effects = cluster.hungry(0, origin)
+    assert not any(isinstance(effect, Start) for effect in effects)
+    assert any(isinstance(effect, Send) and isinstance(effect.message, msg.Fish) for effect in effects)
+    cluster.spawn()
+    assert len(cluster.hosts[ROOT].schedulers[origin].queue) == 1
 
 
 def test_r17_obsolete_copy_is_not_given_away() -> None:

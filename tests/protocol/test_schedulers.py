@@ -92,6 +92,15 @@ def test_death_while_nothing_ran_is_charged_to_nobody() -> None:
     assert [copy.crashes for copy in cluster.core(0).pool] == [()]
 
 
+def test_scheduler_that_dies_before_it_is_up_takes_nothing_along() -> None:
+    """A process may die while it starts; its number is never used again, so there is nothing to take back."""
+    cluster = crew(1)
+    refs = cluster.spawn(2)
+    assert cluster.feed(0, ev.SchedulerDied(Origin(7), None, CRASH)) == []
+    assert pooled(cluster, 0) == refs
+    assert cluster.core(0).counters["crashes"] == 1
+
+
 def test_placed_task_of_a_dead_scheduler_stays_a_thread_here() -> None:
     cluster = Cluster(2)
     cluster.place(1)

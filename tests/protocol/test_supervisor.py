@@ -72,6 +72,14 @@ def test_ack_is_believed_only_of_the_newest_replica_and_from_a_node_that_the_rec
     assert location(one) == OnNode(B)
 
 
+def test_full_future_has_no_record_and_a_second_result_finds_none() -> None:
+    one, _ = supervisor()
+    assert one.record(REF) is not None
+    assert one.on_result(REF)
+    assert one.record(REF) is None
+    assert not one.on_result(REF)
+
+
 def test_death_of_either_end_of_a_transition_recreates_the_task() -> None:
     for dead in (B, C):
         one, spark = supervisor()
