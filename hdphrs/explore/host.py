@@ -1,0 +1,164 @@
+"""One node: a core and the schedulers around it, without processes.
+
+What lives here: `Host`, which carries out what the core wants of its own node, and plays the schedulers: they wait for
+work, run tasks, wait for children, give tasks back, and die.  What does not: what goes to other nodes; it is returned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from hdphrs.audit.scan import Copy
+from hdphrs.audit.violation import Violation
+from hdphrs.explore.work import CRASH, children_of, task, value_of
+from hdphrs.protocol import effects as fx
+from hdphrs.protocol import events as ev
+from hdphrs.protocol.node import Node
+from hdphrs.protocol.tasks import PROGRAM, Origin, Outcome, Spark, Verdict
+
+
+@dataclass(slots=True)
+class Scheduler:
+    """A scheduler process: what it has been given, and tasks that wait for their children."""
+
+    queue: dict[Copy, Spark] = field(default_factory=dict)
+    waiting: dict[Copy, tuple[Spark, dict[int, None]]] = field(default_factory=dict)
+    """With the slots of the children that are still out."""
+    hungry: bool = False
+    codes: set[bytes] = field(default_factory=set)
+    slots: int = 0
+    """How many futures it has made."""
+
+
+@dataclass(slots=True)
+class Host:
+    """One node and what is around its core; each method returns the effects of one event, in order."""
+
+    core: Node
+    alive: bool = True
+    halt: fx.Halt | None = None
+    demand: bool = False
+    demands: int = 0
+    stopped: bool = False
+    schedulers: dict[Origin, Scheduler] = field(default_factory=dict)
+    next_origin: int = 1
+    awaited: dict[tuple[Origin, int], bytes] = field(default_factory=dict)
+    """Futures made here that are empty: (origin, slot), and the paths of their tasks."""
+
+    @property
+    def runs(self) -> bool:
+        """Whether it takes events."""
+        return self.alive and self.halt is None
+
+    def take(self, event: ev.Event, now: float = 0.0) -> list[fx.Effect]:
+        """One event for the core; what it wants of this node is done.
+
+        Raises:
+            Violation: the core has filled a future twice.
+            AssertionError: the core has found, or done, what no interleaving can produce.
+        """
+        assert self.runs, "this node takes no events any more"
+        match event:
+            case ev.Exported(origin, tasks):
+                self.awaited.update(((origin, slot), spawned.path) for slot, spawned in tasks)
+            case ev.Placed(origin, slot, placed):
+                self.awaited[origin, slot] = placed.path
+        effects = self.core.handle(event, now)
+        for effect in effects:
+            self._carry_out(effect)
+        return effects
+
+    # ---- the schedulers --------------------------------------------------------------------------------------
+
+    def up(self, now: float = 0.0) -> list[fx.Effect]:
+        """A scheduler process is started, and ready at once."""
+        origin = Origin(self.next_origin)
+        self.next_origin += 1
+        self.schedulers[origin] = Scheduler()
+        return self.take(ev.SchedulerUp(origin), now)
+
+    def starve(self, origin: Origin, room: int, now: float = 0.0) -> list[fx.Effect]:
+        """A scheduler waits for work."""
+        self.schedulers[origin].hungry = True
+        return self.take(ev.Hungry(origin, room), now)
+
+    def run(self, origin: Origin, now: float = 0.0) -> list[fx.Effect]:
+        """A scheduler takes the next of its tasks: the task ends, or spawns its children and waits."""
+        scheduler = self.schedulers[origin]
+        copy = next(iter(scheduler.queue))
+        running = scheduler.queue.pop(copy)
+        children = children_of(running.task)
+        if not children:
+            outcome = value_of(running.task.path)
+            return self.take(ev.Finished(origin, ((*copy, outcome),)), now)
+        first = scheduler.slots
+        scheduler.slots += len(children)
+        slots = range(first, scheduler.slots)
+        scheduler.waiting[copy] = running, dict.fromkeys(slots)
+        return self.take(ev.Exported(origin, tuple(zip(slots, children, strict=True))), now)
+
+    def give_back(self, origin: Origin, now: float = 0.0) -> list[fx.Effect]:
+        """A scheduler returns all that it has not started."""
+        queue = self.schedulers[origin].queue
+        copies = tuple(queue)
+        queue.clear()
+        return self.take(ev.GivenBack(origin, copies), now)
+
+    def crash(self, origin: Origin, running: Copy | None, *, blameless: bool, now: float = 0.0) -> list[fx.Effect]:
+        """A scheduler process dies."""
+        del self.schedulers[origin]
+        self.awaited = {key: path for key, path in self.awaited.items() if key[0] != origin}
+        return self.take(ev.SchedulerDied(origin, running, CRASH, blameless), now)
+
+    # ---- what the core wants ---------------------------------------------------------------------------------
+
+    def _carry_out(self, effect: fx.Effect) -> None:
+        match effect:
+            case fx.Teach(origin, digest):
+                self.schedulers[origin].codes.add(digest)
+            case fx.Start(origin, sparks):
+                scheduler = self.schedulers[origin]
+                assert scheduler.hungry, f"scheduler {origin} did not ask for work"
+                scheduler.hungry = False
+                for copy in sparks:
+                    assert not copy.task.code or copy.task.code in scheduler.codes, f"{copy.ref} comes without its code"
+                    scheduler.queue[copy.ref, copy.replica] = copy
+            case fx.Deliver(origin, slot, outcome):
+                self._fill(origin, slot, outcome)
+            case fx.Demand(wanted):
+                self.demand = wanted
+                self.demands += 1
+            case fx.StopSchedulers():
+                self.stopped = True
+            case fx.Halt():
+                self.halt = effect
+            case fx.Send(to, message):
+                assert not self.core.members.is_dead(to), f"{message} is sent to {to}, which is dead"
+                assert to != self.core.me, f"{message} is sent to itself"
+            case fx.Fence() | fx.Admit() | fx.Connect():
+                pass
+            case _:
+                assert_never(effect)
+
+    def _fill(self, origin: Origin, slot: int, outcome: Outcome) -> None:
+        path = self.awaited.pop((origin, slot), None)
+        if path is None:
+            raise Violation(3, f"future {self.core.me}.{origin}.{slot} is filled a second time")
+        if outcome.verdict is Verdict.VALUE:
+            assert outcome == value_of(path), f"future {self.core.me}.{origin}.{slot} is filled with {outcome}"
+        if origin == PROGRAM:
+            return
+        scheduler = self.schedulers[origin]
+        scheduler.hungry = False  # it asks again when it has nothing to go on with
+        for copy, (parent, slots) in list(scheduler.waiting.items()):
+            slots.pop(slot, None)
+            if not slots:
+                del scheduler.waiting[copy]
+                scheduler.queue[copy] = _resumed(parent)
+
+
+def _resumed(parent: Spark) -> Spark:
+    """A parent that has all its children: it goes on, and has nothing left to spawn."""
+    rest = task(parent.task.path, code=parent.task.code)
+    return Spark(parent.ref, parent.replica, rest)
