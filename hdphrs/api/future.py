@@ -57,6 +57,9 @@ AWAY: Final = Status("away")
 TOMBSTONES_MAX: Final = 64
 """Taken futures that may pile up in the deque before it is swept."""
 
+NAME_CHARS_MAX: Final = 256
+"""Of a task's name."""
+
 
 class Future(Generic[T]):
     """The write-once result of a task (the paper's IVar, section 3.1).
@@ -141,10 +144,11 @@ def unfold(function: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
 
 
 def name_of(function: Callable[..., object]) -> str:
-    """The name under which a person knows this function."""
+    """The name under which a person knows this function: of bounded length, and such that it becomes UTF-8."""
     while isinstance(function, partial):
         function = function.func
-    return str(getattr(function, "__qualname__", None) or type(function).__qualname__)
+    name = str(getattr(function, "__qualname__", None) or type(function).__qualname__)
+    return name[:NAME_CHARS_MAX].encode("utf-8", "backslashreplace").decode()
 
 
 def spawn(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:

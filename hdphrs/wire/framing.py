@@ -4,8 +4,8 @@ What lives here: objects to bytes and bytes to objects, for the links between pr
 the connections between nodes.  What the objects mean is the business of `codec.py` and of the links.
 
 A decoder looks at the length before it buffers anything, accepts neither extension types nor maps with odd
-keys, and bounds what a few bytes can make it allocate.  Whatever it is fed, it raises `ProtocolError` or
-nothing.
+keys, and allocates at most `EXPANSION_MAX` bytes for each byte of a frame.  Whatever it is fed, it raises
+`ProtocolError` or nothing.
 """
 
 from __future__ import annotations
@@ -20,8 +20,14 @@ from hdphrs.errors import CannotTravelError, InternalError, ProtocolError
 HEADER_BYTES: Final = 4
 
 ITEMS_MAX: Final = 1 << 17
-"""Items of a single list or map in a frame.  A list is allocated when its length is read, and lists nest 1000
-deep."""
+"""Items of a single list or map in a frame."""
+
+EXPANSION_MAX: Final = 100
+"""Bytes that a decoded frame may take for each of its own: a map of one item takes 80 for each of its three."""
+
+_TRUSTED_BYTES: Final = 1 << 25
+"""A list is allocated when its length is read, and 1024 of them nest: 1 GiB for lengths that are lies.  In a frame of
+this size that is within the expansion; the lengths in a smaller one are verified first."""
 
 _COPY_BYTES_MAX: Final = 1 << 14
 """Up to this size a copy of a frame's bytes is cheaper than a view of them."""
@@ -112,7 +118,16 @@ class FrameDecoder:
 
 
 def _unpack(part: bytes | bytearray | memoryview) -> object:
+    if len(part) < _TRUSTED_BYTES:
+        _verify_lengths(part)
     obj: object = msgpack.unpackb(
         part, raw=False, strict_map_key=True, max_array_len=ITEMS_MAX, max_map_len=ITEMS_MAX, max_ext_len=0
     )
     return obj
+
+
+def _verify_lengths(part: bytes | bytearray | memoryview) -> None:
+    """Walk over the object without making it: the end comes early if it is shorter than it says."""
+    walker = msgpack.Unpacker(None, read_size=len(part) or 1, max_buffer_size=len(part) or 1)
+    walker.feed(part)
+    walker.skip()

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 from hdphrs.config import FRAME_BYTES_MAX
 from hdphrs.errors import CannotTravelError
 from hdphrs.protocol.tasks import Task
-from hdphrs.wire.framing import FrameDecoder, encode_frame
+from hdphrs.wire.framing import ITEMS_MAX, FrameDecoder, encode_frame
 
 # To the node.
 READY: Final = 1  # [READY]: this process can take work; from the root node to the program: the run may begin
@@ -69,7 +69,9 @@ def exported_bytes(item: list[Any]) -> int:
 
 
 def encode_frames(messages: Sequence[list[Any]]) -> bytes:
-    """The messages as one frame, or as one each when together they exceed what a frame may hold."""
+    """The messages as one frame; as several if they are many, as one each if together they exceed a frame's size."""
+    if len(messages) > ITEMS_MAX:
+        return b"".join(encode_frames(messages[i : i + ITEMS_MAX]) for i in range(0, len(messages), ITEMS_MAX))
     try:
         return encode_frame(messages)
     except CannotTravelError:

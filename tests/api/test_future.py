@@ -149,3 +149,14 @@ def test_no_thread_switch_can_come_between_reading_and_clearing_the_function(fun
     between = [op.opname for op in instructions[load + 1 : store]]
     assert between
     assert not [name for name in between if name.startswith(SWITCHING)]
+
+
+@pytest.mark.parametrize(
+    ("given_name", "name"), [("grüß \ud800", "grüß \\ud800"), ("x" * 10_000_000, "x" * 256)], ids=["surrogate", "long"]
+)
+def test_name_of_a_function_fits_into_a_frame_whatever_it_was_set_to(given_name: str, name: str) -> None:
+    def function() -> None:
+        pass
+
+    function.__qualname__ = given_name
+    assert fast.name_of(function) == name

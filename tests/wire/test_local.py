@@ -29,6 +29,13 @@ def test_messages_that_exceed_a_frame_together_travel_one_by_one(monkeypatch: py
     assert frames == [[message] for message in messages]
 
 
+def test_more_messages_than_a_list_may_have_items_travel_in_several_frames() -> None:
+    messages = [[local.DELIVER, slot] for slot in range(framing.ITEMS_MAX + 1)]
+    frames = framing.FrameDecoder().feed(local.encode_frames(messages))
+    assert [message for frame in frames for message in frame] == messages
+    assert len(frames) == 2
+
+
 def test_a_link_delivers_what_was_sent_and_tells_its_end() -> None:
     ours, theirs = socket.socketpair()
     sender, receiver = local.Link(ours), local.Link(theirs)
