@@ -9,6 +9,8 @@ indefinite one (a lost peer) leaves open how far it got.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class HdphrsError(Exception):
     """Base of all errors of the runtime; `str(error)` is one clear line for a person."""
@@ -29,7 +31,16 @@ class TaskError(HdphrsError):
 
 
 class TaskCrashedError(HdphrsError):
-    """A task took down every scheduler process that ran it, as often as its attempts allow."""
+    """A task took down every scheduler process that ran it, as often as its attempts allow.
+
+    Attributes:
+        attempts: one each: `host`, `pid`, `how` it ended, `arguments` (a summary; empty for the first attempt), and
+            `words`, the end of the process's standard error.  Tracebacks show the words as notes.
+    """
+
+    def __init__(self, sentence: str, attempts: tuple[Any, ...] = ()) -> None:
+        super().__init__(sentence)
+        self.attempts = attempts
 
 
 class TaskLostError(HdphrsError):

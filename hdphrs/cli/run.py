@@ -12,7 +12,7 @@ from hdphrs.chaos.monkey import Monkey
 from hdphrs.chaos.schedule import Kill, kills_at, monkey_kills
 from hdphrs.cli.checks import check_exclusive, check_program, check_report
 from hdphrs.cli.output import say
-from hdphrs.cli.values import silence, times
+from hdphrs.cli.values import memory, silence, times
 from hdphrs.cluster.hosts import LOCALHOST, SLOTS_MAX, Host, read_hosts
 from hdphrs.cluster.plan import NodePlan, plan_nodes
 from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S
@@ -42,6 +42,7 @@ class Asked:
     report: str | None
     ssh: str
     attempts: int
+    memory_max: int | None
     verbose: bool
     program: str
     args: tuple[str, ...]
@@ -84,6 +85,12 @@ class Asked:
     default=ATTEMPTS_MAX,
     help=f"Crashes after which a task fails for good; {ATTEMPTS_MAX} by default.",
 )
+@click.option(
+    "--memory-max",
+    type=memory,
+    metavar="2G",
+    help="What each scheduler may allocate: a task that wants more gets a MemoryError.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Say what is started.")
 @click.argument("program", metavar="prog.py")
 @click.argument("args", metavar="ARGS...", nargs=-1, type=click.UNPROCESSED)
@@ -124,6 +131,7 @@ def run_program(asked: Asked) -> int:
         ssh=ssh,
         reliable=not asked.unreliable,
         attempts_max=asked.attempts,
+        memory_bytes_max=asked.memory_max,
         detect_after_s=DETECT_AFTER_S if asked.detect_after is None else asked.detect_after,
         seed=seed,
         report=report,

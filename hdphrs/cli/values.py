@@ -8,6 +8,12 @@ import click
 
 SILENCE_S_MIN = 0.1
 
+MEMORY_BYTES_MIN = 64 << 20
+"""A scheduler itself needs half of it."""
+
+UNITS = {"K": 10, "M": 20, "G": 30, "T": 40}
+"""The suffixes of sizes, as powers of 2."""
+
 
 def silence(text: str) -> float:
     """How long a node may be silent, in seconds.
@@ -25,6 +31,19 @@ def times(text: str) -> tuple[float, ...]:
         click.BadParameter: one of them is no time.
     """
     return tuple(_seconds(part.strip(), 0.0) for part in text.split(","))
+
+
+def memory(text: str) -> int:
+    """A size in bytes, with or without a suffix: `2G`.
+
+    Raises:
+        click.BadParameter: it is no size, or too small.
+    """
+    number, shift = (text[:-1], UNITS[text[-1:].upper()]) if text[-1:].upper() in UNITS else (text, 0)
+    size_bytes = int(number) << shift if number.isascii() and number.isdigit() else 0
+    if size_bytes < MEMORY_BYTES_MIN:
+        raise click.BadParameter(f"expected a size like 2G, at least {MEMORY_BYTES_MIN >> 20}M, not {text!r}")
+    return size_bytes
 
 
 def _seconds(text: str, at_least_s: float) -> float:

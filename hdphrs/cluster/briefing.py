@@ -63,6 +63,7 @@ def brief_nodes(options: RunOptions, root: RootDescriptors) -> list[NodeSettings
             secret=secret,
             reliable=options.reliable,
             attempts_max=options.attempts_max,
+            memory_bytes_max=options.memory_bytes_max,
             detect_after_s=options.detect_after_s,
             seed=options.seed + number,
             verbose=options.verbose,

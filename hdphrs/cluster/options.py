@@ -20,6 +20,7 @@ class RunOptions:
     """The words of the command that reaches another host."""
     reliable: bool
     attempts_max: int
+    memory_bytes_max: int | None
     detect_after_s: float
     seed: int
     report: str | None

@@ -6,6 +6,7 @@ What lives here: `Crew`, the schedulers as the driver sees them, on real process
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,7 +15,9 @@ from typing import Any
 import trio
 
 from hdphrs.errors import StartError
+from hdphrs.node.last_words import LastWords
 from hdphrs.node.link import NodeLink
+from hdphrs.node.oom import OomWitness
 from hdphrs.node.process import SchedulerProcess, start_scheduler
 from hdphrs.protocol.events import (
     Event,
@@ -55,11 +58,14 @@ class _Scheduler:
         self.origin = origin
         self.process = process
         self.link = NodeLink(process.work)
+        self.errors = LastWords(process.errors)
         self.ready = False
         self.nudged = 0
         """Serial of the task for which its helper thread was last asked to speak."""
         self.handed: dict[int, tuple[TaskRef, int, str]] = {}
         """serial -> (ref, replica, name) of what it has got and not answered."""
+        self.arguments: dict[int, str] = {}
+        """serial -> a summary of the arguments, of those that have crashed before."""
         self._serials: dict[tuple[TaskRef, int], int] = {}
 
     def hand(self, serial: int, spark: Spark) -> list[object]:
@@ -70,7 +76,14 @@ class _Scheduler:
 
     def take_back(self, ref: TaskRef, replica: int) -> None:
         """It has answered, or given back, this task."""
-        del self.handed[self._serials.pop((ref, replica))]
+        serial = self._serials.pop((ref, replica))
+        del self.handed[serial]
+        self.arguments.pop(serial, None)
+
+    def kill(self) -> None:
+        """End the process, and close every descriptor."""
+        self.process.kill()
+        self.errors.close()
 
 
 class Crew:
@@ -94,6 +107,7 @@ class Crew:
         self._say = say
         self._next_serial = 1
         self._stillbirths = 0
+        self._witness = OomWitness()
         self._nodes: list[NodeId] = []
         self._nursery: trio.Nursery | None = None
         self._handle: Handle | None = None
@@ -174,7 +188,7 @@ class Crew:
     def kill(self) -> None:
         """End and reap all processes, whatever they do, and close every descriptor."""
         for scheduler in self._schedulers.values():
-            scheduler.process.kill()
+            scheduler.kill()
         self._schedulers.clear()
         self._page.close()
 
@@ -188,6 +202,7 @@ class Crew:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(scheduler.link.pump)
             nursery.start_soon(self._listen, scheduler)
+            nursery.start_soon(scheduler.errors.relay)
             await _wait(scheduler.process.process)
             nursery.cancel_scope.cancel()
         self._hear(scheduler, scheduler.link.drain())  # what it said before it died still counts
@@ -200,9 +215,10 @@ class Crew:
 
     def _hear(self, scheduler: _Scheduler, messages: list[list[Any]]) -> None:
         assert self._handle is not None
-        self._handle([self._understand(scheduler, message) for message in messages])
+        events = [self._understand(scheduler, message) for message in messages]
+        self._handle([event for event in events if event is not None])
 
-    def _understand(self, scheduler: _Scheduler, message: list[Any]) -> Event:
+    def _understand(self, scheduler: _Scheduler, message: list[Any]) -> Event | None:
         origin = scheduler.origin
         match message:
             case [local.RESULTS, results]:
@@ -225,6 +241,9 @@ class Crew:
                 for named, replica in returned:
                     scheduler.take_back(named, replica)
                 return GivenBack(origin, tuple(returned))
+            case [local.ABOUT, serial, summary]:
+                scheduler.arguments[serial] = summary
+                return None
             case [local.READY]:
                 scheduler.ready = True
                 self._stillbirths = 0
@@ -237,14 +256,18 @@ class Crew:
         assert self._handle is not None
         assert self._nursery is not None
         process, host = scheduler.process, self._settings.host
-        crash = Crash(host, process.pid, process.how_it_ended())
-        ref, replica, name = scheduler.handed.get(process.line.running, (None, 0, ""))
+        serial = process.line.running
+        ref, replica, name = scheduler.handed.get(serial, (None, 0, ""))
+        how = process.how_it_ended()
+        if process.process.returncode == -signal.SIGKILL and self._witness.has_risen():
+            how += ", out of memory"
+        del self._schedulers[scheduler.origin]
+        scheduler.kill()
+        crash = Crash(host, process.pid, how, scheduler.arguments.get(serial, ""), scheduler.errors.text())
         if not scheduler.ready:
             self._stillbirths += 1
             if self._stillbirths >= STILLBIRTHS_MAX:
                 raise StartError(f"scheduler processes on {host} die before they are ready: the last one {crash.how}")
-        del self._schedulers[scheduler.origin]
-        process.kill()
         doing = f"while it ran task {name}" if name else "while it ran no task"
         self._say(f"scheduler process {crash.pid} on {host} {crash.how} {doing}; it is replaced")
         heir = self._add(start_scheduler(self._page, process.number, self._settings))

@@ -16,14 +16,15 @@ from hdphrs.wire.settings import NodeSettings
 
 
 class SchedulerProcess:
-    """A started process and the node's ends of its two links."""
+    """A started process and the node's ends of its two links and of its standard error."""
 
-    def __init__(self, page: Page, number: int, mode: str) -> None:
+    def __init__(self, page: Page, number: int, mode: str, memory_bytes_max: int | None) -> None:
         """Start it.
 
         Args:
             number: its line of the page.
             mode: "reliable" or "unreliable", the mode of the run.
+            memory_bytes_max: what it may allocate; None for all there is.
         """
         self.number = number
         self.line = page.line(number)
@@ -31,15 +32,18 @@ class SchedulerProcess:
         self.work, theirs = socket.socketpair()
         self.control, theirs_control = socket.socketpair()
         self.control.setblocking(False)
+        self.errors, their_errors = os.pipe()
         with theirs, theirs_control:
             descriptors = [theirs.fileno(), theirs_control.fileno(), page.descriptor]
-            arguments = [page.lines, number, mode, *descriptors]
+            arguments = [page.lines, number, mode, memory_bytes_max or 0, *descriptors]
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "hdphrs.scheduler", *map(str, arguments)],
                 stdin=subprocess.DEVNULL,
+                stderr=their_errors,
                 pass_fds=descriptors,
                 env=os.environ | {"PYTHONSAFEPATH": "1"},
             )
+        os.close(their_errors)
 
     @property
     def pid(self) -> int:
@@ -67,4 +71,5 @@ class SchedulerProcess:
 
 def start_scheduler(page: Page, number: int, settings: NodeSettings) -> SchedulerProcess:
     """Start the scheduler of one core."""
-    return SchedulerProcess(page, number, "reliable" if settings.reliable else "unreliable")
+    mode = "reliable" if settings.reliable else "unreliable"
+    return SchedulerProcess(page, number, mode, settings.memory_bytes_max)

@@ -59,6 +59,10 @@ class Crash:
     pid: int
     how: str
     """For people: "killed by SIGSEGV", "exited with status 3"."""
+    arguments: str = ""
+    """A summary of the task's arguments; taken from the second attempt on."""
+    words: str = ""
+    """The last lines that the process wrote to its standard error."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The command line `python -m hdphrs.scheduler LINES LINE MODE WORK CONTROL PAGE`, started by a node process.
+"""The command line `python -m hdphrs.scheduler LINES LINE MODE MEMORY WORK CONTROL PAGE`, started by a node process.
 
 The last three arguments are inherited descriptors: the link for work, the one for requests to the helper thread, and
 the shared page of LINES lines, of which LINE is this scheduler's.
@@ -6,6 +6,7 @@ the shared page of LINES lines, of which LINE is this scheduler's.
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import socket
 import sys
@@ -35,11 +36,22 @@ def die_with_parent() -> None:
             os._exit(0)
 
 
+def limit_memory(bytes_max: int) -> None:
+    """Have allocations beyond `bytes_max` fail, so that a task gets a MemoryError before the kernel kills it."""
+    import resource
+
+    kind = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
+    resource.setrlimit(kind, (bytes_max, resource.getrlimit(kind)[1]))
+
+
 def main() -> None:
     """Run one scheduler until its node ends it."""
     die_with_parent()
     os.environ.pop("PYTHONSAFEPATH", None)
-    _, lines, line, mode, work, control, page = sys.argv
+    _, lines, line, mode, memory, work, control, page = sys.argv
+    faulthandler.enable(all_threads=False)
+    if int(memory):
+        limit_memory(int(memory))
     from hdphrs.scheduler.hub import Hub
 
     links = [socket.socket(fileno=int(descriptor)) for descriptor in (work, control)]

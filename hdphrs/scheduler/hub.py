@@ -41,7 +41,7 @@ from hdphrs.wire.code import CodeBook, CodeShelf
 from hdphrs.wire.codec import pack_outcome, unpack_outcome, unpack_spark
 from hdphrs.wire.page import Line
 from hdphrs.wire.paths import child_path
-from hdphrs.wire.values import dump_error, dump_result, load_outcome
+from hdphrs.wire.values import dump_error, dump_result, load_outcome, summary
 
 T = TypeVar("T")
 
@@ -260,6 +260,8 @@ class Hub:
         except CannotTravelError as refusal:
             outcome = dump_error(task.name, refusal)
         else:
+            if future.careful:
+                self._tell([local.ABOUT, future.serial, summary(args, kwargs)])
             error, value = self._call(future, function, args, kwargs)
             outcome = dump_result(task.name, value) if error is None else dump_error(task.name, error)
         self._enter(None)

@@ -151,12 +151,12 @@ def unpack_task(value: object) -> Task:
 
 
 def pack_crash(crash: Crash) -> list[object]:
-    return [crash.host, crash.pid, crash.how]
+    return [crash.host, crash.pid, crash.how, crash.arguments, crash.words]
 
 
 def unpack_crash(value: object) -> Crash:
-    host, pid, how = unpack_fields(value, 3, "crash")
-    return Crash(unpack_str(host), unpack_natural(pid), unpack_str(how))
+    host, pid, how, arguments, words = unpack_fields(value, 5, "crash")
+    return Crash(unpack_str(host), unpack_natural(pid), unpack_str(how), unpack_str(arguments), unpack_str(words))
 
 
 def pack_spark(spark: Spark) -> list[object]:

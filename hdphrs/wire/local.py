@@ -27,6 +27,7 @@ HUNGRY: Final = 5  # [HUNGRY, room, ran]: how many of its own sparks it has run 
 RESULTS: Final = 6  # [RESULTS, [[ref, replica, outcome], ...]]
 RETURN: Final = 7  # [RETURN, [[ref, replica], ...]]
 BYE: Final = 8  # [BYE]: the program has ended
+ABOUT: Final = 14  # [ABOUT, serial, summary]: the arguments of a task that has crashed before, and is tried again
 
 # From the node.
 START: Final = 9  # [START, [[serial, spark], ...]]

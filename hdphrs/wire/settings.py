@@ -56,6 +56,8 @@ class NodeSettings:
     """Known to all nodes of the run and to nobody else."""
     reliable: bool = True
     attempts_max: int = ATTEMPTS_MAX
+    memory_bytes_max: int | None = None
+    """What each scheduler may allocate; None for all there is."""
     detect_after_s: float = DETECT_AFTER_S
     join_deadline_s: float = JOIN_DEADLINE_S
     seed: int = 0

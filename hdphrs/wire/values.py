@@ -10,8 +10,10 @@ that one task.  Only Ctrl-C goes through, where a program may be listening.
 from __future__ import annotations
 
 import pickle
+import reprlib
+import textwrap
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +27,16 @@ from hdphrs.errors import (
     TaskError,
     TaskLostError,
 )
-from hdphrs.protocol.tasks import Outcome, Verdict
+from hdphrs.protocol.tasks import Crash, Outcome, Verdict
 from hdphrs.wire.pickling import PICKLE_PROTOCOL, PLAIN, dumps, loads
 
 PACKAGE = str(Path(__file__).parent.parent)
 
 PAYLOAD_BYTES_MAX = FRAME_BYTES_MAX - (64 << 10)
 """A call, a function or an outcome; the rest of the frame is for what surrounds it."""
+
+SUMMARY_ARGUMENTS_MAX = 8
+"""Arguments of a call that are shown."""
 
 TEXT_CHARS_MAX = 1 << 20
 """Of an exception's message, and of its traceback; the middle of a longer one is left out."""
@@ -121,13 +126,38 @@ def load_outcome(outcome: Outcome) -> tuple[bool, Any]:
         case Verdict.RAISED:
             return False, _load_error(outcome.data)
         case Verdict.CRASHED:
-            attempts = "; ".join(f"on {c.host}, process {c.pid} {c.how}" for c in outcome.crashes)
-            return False, TaskCrashedError(
-                f"task {outcome.data.decode()} took down its process {len(outcome.crashes)} times, and is given up: "
-                f"{attempts}"
-            )
+            return False, _crash_error(outcome.data.decode(), outcome.crashes)
         case Verdict.LOST:
             return False, TaskLostError(outcome.data.decode())
+
+
+def summary(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    """The arguments of a call, shortened, for people."""
+    texts = [_short(value) for value in args]
+    texts += [f"{name}={_short(value)}" for name, value in kwargs.items()]
+    return _clean(", ".join(texts[:SUMMARY_ARGUMENTS_MAX]) + (", ..." if len(texts) > SUMMARY_ARGUMENTS_MAX else ""))
+
+
+def _short(value: object) -> str:
+    try:
+        return reprlib.repr(value)
+    except Exception as obstacle:
+        return f"<a {_type_name(value)}, whose __repr__ raised {_type_name(obstacle)}>"
+
+
+def _crash_error(name: str, crashes: Sequence[Crash]) -> TaskCrashedError:
+    """One line that says it all, and a note with the last words of each attempt, which tracebacks show."""
+    arguments = next((crash.arguments for crash in reversed(crashes) if crash.arguments), None)
+    call = name if arguments is None else f"{name}({arguments})"
+    attempts = "; ".join(f"on {crash.host}, process {crash.pid} {crash.how}" for crash in crashes)
+    error = TaskCrashedError(
+        f"task {call} took down its process {len(crashes)} times, and is given up: {attempts}", tuple(crashes)
+    )
+    for crash in crashes:
+        if crash.words:
+            words = textwrap.indent(crash.words, "    ")
+            error.add_note(f"process {crash.pid} on {crash.host} {crash.how}; the end of its standard error:\n{words}")
+    return error
 
 
 def _load_error(data: bytes) -> BaseException:

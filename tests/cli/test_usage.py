@@ -38,6 +38,14 @@ NO_PROGRAM = "cannot run nowhere.py: No such file or directory"
             "Invalid value for '--kill-at': expected seconds, at least 0, not ''",
         ),
         (
+            ["run", "--memory-max", "2X", "prog.py"],
+            "Invalid value for '--memory-max': expected a size like 2G, at least 64M, not '2X'",
+        ),
+        (
+            ["run", "--memory-max", "63M", "prog.py"],
+            "Invalid value for '--memory-max': expected a size like 2G, at least 64M, not '63M'",
+        ),
+        (
             ["run", "--detect-after", "0", "prog.py"],
             "Invalid value for '--detect-after': expected seconds, at least 0.1, not '0'",
         ),

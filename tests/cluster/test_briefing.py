@@ -30,6 +30,7 @@ def options(tmp_path: Path) -> RunOptions:
         ssh=("ssh",),
         reliable=False,
         attempts_max=7,
+        memory_bytes_max=None,
         detect_after_s=2.5,
         seed=11,
         report="/some/report",

@@ -112,6 +112,7 @@ def test_r12_nodes_that_do_not_join_in_time_end_the_run(tmp_path: Path, monkeypa
         ssh=("ssh",),
         reliable=True,
         attempts_max=3,
+        memory_bytes_max=None,
         detect_after_s=5.0,
         seed=0,
         report=None,

@@ -6,11 +6,16 @@ import os
 import random
 import re
 import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
 from time import monotonic
 
 import pytest
 
-from tests.e2e.harness import Cluster, eventually, result_of
+from tests.e2e.harness import MARK, Cluster, eventually, result_of
 
 RUNS = int(os.environ.get("HDPHRS_CHAOS_RUNS", "8"))
 """Seeded runs for each kind of victim; the release check sets more."""
@@ -150,6 +155,115 @@ def test_a_poison_task_fails_alone_after_three_attempts(
     assert len(crashes) == 1, crashes
     assert re.search(rf"task {poison}|task tree", crashes[0])
     assert crashes[0].count(how) == 3
+
+
+@pytest.mark.slow
+def test_error_of_a_poison_task_tells_arguments_signal_and_last_words(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import ctypes
+        import sys
+        import hdphrs
+
+        def doomed(x, y):
+            print("about to die", file=sys.stderr)
+            ctypes.string_at(0)
+
+        if __name__ == "__main__":
+            try:
+                hdphrs.get(hdphrs.spawn(doomed, 3, y=[4]))
+            except hdphrs.errors.TaskCrashedError as error:
+                print(str(error).split(" took")[0])
+                for attempt in error.attempts:
+                    print(attempt.host, attempt.how, attempt.arguments)
+                print(error.__notes__[2])
+        """
+    )
+    completed = cluster.run("--cores", 1, program)
+    assert completed.returncode == 0, completed.stderr
+    first, *attempts, note = completed.stdout.split("\n", 4)
+    assert first == "task doomed(3, y=[4])"
+    assert attempts == ["localhost was killed by SIGSEGV "] + ["localhost was killed by SIGSEGV 3, y=[4]"] * 2
+    for words in ("about to die", "Fatal Python error: Segmentation fault", "in doomed"):
+        assert words in note
+        assert completed.stderr.count(words) == 3
+    assert "hub.py" not in note
+
+
+@pytest.mark.slow
+def test_task_that_wants_more_memory_than_it_may_have_gets_a_memory_error(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import hdphrs
+
+        def hog(size):
+            return len(bytearray(size))
+
+        if __name__ == "__main__":
+            for size in (1 << 20, 1 << 29):
+                try:
+                    print(hdphrs.get(hdphrs.spawn(hog, size)))
+                except MemoryError:
+                    print("no memory")
+        """
+    )
+    completed = cluster.run("--memory-max", "256M", program)
+    assert completed.stdout == f"{1 << 20}\nno memory\n", completed.stderr
+    assert "replaced" not in completed.stderr
+
+
+@pytest.fixture
+def small_cgroup() -> Iterator[Path]:
+    """A memory cgroup of 250 MB, made by the test; or no test."""
+    name = f"hdphrs-test-{uuid.uuid4().hex}"
+    for parent, bound in (("memory", "memory.limit_in_bytes"), ("", "memory.max")):
+        group = Path("/sys/fs/cgroup") / parent / name
+        try:
+            group.mkdir()
+            (group / bound).write_text("250000000")
+        except OSError:
+            if group.is_dir():
+                group.rmdir()
+            continue
+        yield group
+        group.rmdir()
+        return
+    pytest.skip("no memory cgroup can be made here")
+
+
+@pytest.mark.slow
+def test_kill_for_want_of_memory_is_told_from_other_kills(cluster: Cluster, small_cgroup: Path) -> None:
+    program = cluster.write(
+        """
+        import os
+        import signal
+        import hdphrs
+
+        def hog(size):
+            block = bytearray(size)
+            block[::4096] = b"x" * len(block[::4096])
+
+        def kill(pid):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        if __name__ == "__main__":
+            for function, argument in ((hog, 1 << 29), (kill, 0)):
+                try:
+                    hdphrs.get(hdphrs.spawn(function, argument))
+                except hdphrs.errors.TaskCrashedError as error:
+                    print([attempt.how for attempt in error.attempts])
+        """
+    )
+    launch = f'echo $$ > {small_cgroup}/cgroup.procs; exec "$0" "$@"'
+    completed = subprocess.run(
+        ["sh", "-c", launch, sys.executable, "-m", "hdphrs", "run", "--cores", "1", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=os.environ | {MARK: cluster.mark},
+    )
+    killed = "was killed by SIGKILL"
+    assert completed.stdout == f"{[killed + ', out of memory'] * 3}\n{[killed] * 3}\n", completed.stderr
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import threading
 from collections.abc import Callable, Iterator
@@ -47,7 +48,7 @@ class FakeNode:
             message = self._heard.pop(0)
             if message[0] == kind:
                 return message
-            assert message[0] in (local.HUNGRY, local.READY, local.CODE), message
+            assert message[0] in (local.HUNGRY, local.READY, local.CODE, local.ABOUT), message
 
     def messages(self) -> list[list[Any]]:
         """What has arrived by now."""
@@ -102,6 +103,7 @@ def node() -> Iterator[FakeNode]:
     node = FakeNode()
     yield node
     node.process.kill()
+    os.close(node.process.errors)
     node.page.close()
 
 
@@ -240,3 +242,8 @@ def test_a_scheduler_ends_when_its_node_closes_the_links(node: FakeNode) -> None
 def test_a_scheduler_ends_when_told_to(node: FakeNode) -> None:
     node.link.send([local.QUIT])
     assert node.process.process.wait(DEADLINE_S) == 0
+
+
+def test_careful_task_tells_its_arguments_before_it_runs(node: FakeNode) -> None:
+    serial = node.start(fib, 1, careful=True)
+    assert node.hear(local.ABOUT) == [local.ABOUT, serial, "1"]

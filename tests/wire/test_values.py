@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
+import reprlib
 import sys
 import threading
 from typing import Any
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from hdphrs.errors import CannotTravelError, RemoteTraceback, TaskCrashedError, TaskError, TaskLostError
 from hdphrs.protocol.tasks import Crash, Outcome, Verdict
 from hdphrs.wire import values
-from hdphrs.wire.values import dump_error, dump_result, load_outcome
+from hdphrs.wire.values import dump_error, dump_result, load_outcome, summary
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),
@@ -83,8 +85,41 @@ def test_verdicts_of_the_runtime_become_errors_that_tell_the_attempts() -> None:
     assert isinstance(error, TaskCrashedError)
     for word in ("task f", "2 times", "alpha", "SIGSEGV", "beta", "status 3"):
         assert word in str(error)
+    assert error.attempts == crashes
     _, lost = load_outcome(Outcome(Verdict.LOST, b"task f was on node 3"))
     assert isinstance(lost, TaskLostError)
+
+
+def test_crash_error_shows_arguments_and_last_words_and_travels() -> None:
+    crashes = (
+        Crash("alpha", 7, "was killed by SIGSEGV", "", "Fatal Python error: Segmentation fault"),
+        Crash("alpha", 8, "was killed by SIGKILL, out of memory", "3, y='x'", ""),
+    )
+    _, error = load_outcome(Outcome(Verdict.CRASHED, b"f", crashes))
+    assert str(error).startswith("task f(3, y='x') took down its process 2 times, and is given up: on alpha, process 7")
+    assert "out of memory" in str(error)
+    (note,) = error.__notes__
+    assert note.startswith("process 7 on alpha was killed by SIGSEGV")
+    assert note.endswith("\n    Fatal Python error: Segmentation fault")
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.attempts, again.__notes__) == (str(error), crashes, error.__notes__)
+
+
+class Shy:
+    """Takes itself for a list, by its name."""
+
+    def __len__(self) -> int:
+        raise ValueError("no")
+
+
+Shy.__name__ = "list"
+
+
+def test_summary_of_arguments_is_short_and_survives_any_repr() -> None:
+    assert summary((1, "a" * 1000), {"y": [0] * 1000}) == f"1, {reprlib.repr('a' * 1000)}, y=[0, 0, 0, 0, 0, 0, ...]"
+    assert summary(tuple(range(20)), {}) == "0, 1, 2, 3, 4, 5, 6, 7, ..."
+    assert summary((Shy(),), {}) == f"<a {__name__}.Shy, whose __repr__ raised ValueError>"
+    summary(("\udc80",), {}).encode()
 
 
 def test_garbage_in_a_value_is_an_error_not_a_crash() -> None:
