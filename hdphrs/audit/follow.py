@@ -182,9 +182,12 @@ class Follower:
             self._places.pop((ref, 0), None)  # it had used up its attempts before, or had nowhere to go
 
     def _fenced(self, node: NodeId, effect: fx.Fence) -> None:
-        """The connection is closed on both sides; and what this node re-created is here."""
-        for link in ((effect.node, node), (node, effect.node)):
-            self._vanish(link)
+        """Nothing comes from there any more, and what this node re-created is here.
+
+        What it had sent there may have reached the door: a node that was stopped takes it when it runs again, before it
+        learns that it is dead.
+        """
+        self._vanish((effect.node, node))
         recreated = 0
         for ref, record in self._cores[node].supervisor.records():
             known = self._newest.get(ref, 0)

@@ -43,6 +43,27 @@ def check_report(path: str) -> str:
     return path
 
 
+def check_trace(folder: str) -> str:
+    """Make the folder for a new trace, before the run starts; returns its absolute path.
+
+    Raises:
+        UsageError: it cannot be made or written, or it holds the trace of another run.
+    """
+    from hdphrs.wire.trace import SUFFIX
+
+    folder = os.path.abspath(folder)
+    try:
+        os.makedirs(folder, exist_ok=True)
+        names = os.listdir(folder)
+    except OSError as error:
+        raise UsageError(f"cannot record in {folder}: {error.strerror}") from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"cannot record in {folder}: permission denied")
+    if any(name.endswith(SUFFIX) for name in names):
+        raise UsageError(f"cannot record in {folder}: it holds the trace of another run")
+    return folder
+
+
 def check_exclusive(given: dict[str, bool], *groups: tuple[str, ...]) -> None:
     """Check that of each group at most one option was given.
 

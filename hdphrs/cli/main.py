@@ -10,6 +10,7 @@ import click
 
 from hdphrs import HdphrsError, __version__
 from hdphrs.cli.output import say
+from hdphrs.cli.replay import replay
 from hdphrs.cli.run import run
 from hdphrs.errors import UsageError
 
@@ -24,6 +25,7 @@ def hdphrs() -> None:
 
 
 hdphrs.add_command(run)
+hdphrs.add_command(replay)
 
 
 def main() -> NoReturn:

@@ -10,7 +10,7 @@ import click
 
 from hdphrs.chaos.monkey import Monkey
 from hdphrs.chaos.schedule import Kill, kills_at, monkey_kills
-from hdphrs.cli.checks import check_exclusive, check_program, check_report
+from hdphrs.cli.checks import check_exclusive, check_program, check_report, check_trace
 from hdphrs.cli.output import say
 from hdphrs.cli.values import memory, silence, times
 from hdphrs.cluster.hosts import LOCALHOST, SLOTS_MAX, Host, read_hosts
@@ -40,6 +40,7 @@ class Asked:
     chaos_monkey: bool
     seed: int | None
     report: str | None
+    trace_protocol: str | None
     ssh: str
     attempts: int
     memory_max: int | None
@@ -77,6 +78,12 @@ class Asked:
 @click.option("--chaos-monkey", is_flag=True, help="Test: kill -9 nodes at drawn times within 30 s.")
 @click.option("--seed", type=click.IntRange(0, SEED_MAX), metavar="N", help="Draws who dies when, and who robs whom.")
 @click.option("--report", metavar="FILE", help="Write what each node did, as JSON.")
+@click.option(
+    "--trace-protocol",
+    metavar="DIR",
+    help="Record what the nodes tell each other, tasks and their arguments included, for hdphrs replay; each host "
+    "keeps the files of its own nodes.",
+)
 @click.option("--ssh", metavar="COMMAND", default="ssh", help="How to reach another host; ssh by default.")
 @click.option(
     "--attempts",
@@ -119,6 +126,7 @@ def run_program(asked: Asked) -> int:
     seed = int.from_bytes(os.urandom(_SEED_BYTES)) if asked.seed is None else asked.seed
     kills = _kills(asked, seed, len(plan))
     report = None if asked.report is None else check_report(asked.report)
+    trace = None if asked.trace_protocol is None else check_trace(asked.trace_protocol)
     ssh = _ssh_words(asked.ssh)
 
     from hdphrs.cluster.launch import launch
@@ -135,6 +143,7 @@ def run_program(asked: Asked) -> int:
         detect_after_s=DETECT_AFTER_S if asked.detect_after is None else asked.detect_after,
         seed=seed,
         report=report,
+        trace=trace,
         verbose=asked.verbose,
         say=say,
     )
@@ -151,6 +160,7 @@ def _check_contradictions(asked: Asked) -> None:
         "--kill-at": asked.kill_at is not None,
         "--chaos-monkey": asked.chaos_monkey,
         "--report": asked.report is not None,
+        "--trace-protocol": asked.trace_protocol is not None,
     }
     check_exclusive(
         given,

@@ -71,6 +71,7 @@ def brief_nodes(options: RunOptions, root: RootDescriptors) -> list[NodeSettings
             bind=ANYWHERE if remote else LOOPBACK,
             credentials=credentials[number],
             program_archive=archive if plan.remote else None,
+            trace=options.trace,
         )
         for number, plan in enumerate(options.nodes)
     ]

@@ -25,6 +25,8 @@ class RunOptions:
     seed: int
     report: str | None
     """The absolute path of the report, if one is wanted."""
+    trace: str | None
+    """The absolute path of the folder for traces, if they are wanted; the same on every host."""
     verbose: bool
     say: Callable[[str], None]
     """Prints one line for a person, on the standard error."""

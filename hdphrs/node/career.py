@@ -10,15 +10,16 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from functools import partial
 
 import trio
 
 from hdphrs.config import TERM_DEADLINE_S, CoreConfig
 from hdphrs.errors import HdphrsError, StartError
 from hdphrs.node.crew import Crew, understand
-from hdphrs.node.driver import Driver
+from hdphrs.node.driver import Driver, Feed
 from hdphrs.node.life import say, start_crew
 from hdphrs.node.link import NodeLink
 from hdphrs.node.process import SchedulerProcess
@@ -39,11 +40,10 @@ ORPHAN_S = 1.5
 
 async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProcess]) -> int:
     """The career of the root node; the exit status."""
-    with _crew(page, processes, settings) as crew, unwrapped():
-        core = Node.root(_config(settings), _chooser(settings))
+    with _crew(page, processes, settings) as crew, unwrapped(), _core(settings) as (core, feed):
         report = Report(core, settings)
         program = NodeLink(socket.socket(fileno=settings.program_fd))
-        driver = Driver(core, crew, program=program, on_join=report.joined, on_death=report.died)
+        driver = Driver(core, crew, feed=feed, program=program, on_join=report.joined, on_death=report.died)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(driver.tick)
             nursery.start_soon(crew.run, driver.handle, core.counters)
@@ -76,8 +76,8 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
 async def member(settings: NodeSettings, page: Page, processes: list[SchedulerProcess]) -> int:
     """The career of any other node; the exit status."""
     while True:
-        with _crew(page, processes, settings) as crew, unwrapped():
-            halt = await _member_life(settings, crew)
+        with _crew(page, processes, settings) as crew, unwrapped(), _core(settings) as (core, feed):
+            halt = await _member_life(settings, crew, Driver(core, crew, feed=feed))
         if not halt.rejoin:
             break
         say(f"this node ({settings.host}) was {halt.reason}; it joins again as a new node")
@@ -88,9 +88,7 @@ async def member(settings: NodeSettings, page: Page, processes: list[SchedulerPr
     return 1
 
 
-async def _member_life(settings: NodeSettings, crew: Crew) -> Halt:
-    core = Node.newcomer(_config(settings), _chooser(settings))
-    driver = Driver(core, crew)
+async def _member_life(settings: NodeSettings, crew: Crew, driver: Driver) -> Halt:
     async with trio.open_nursery() as nursery:
         transport = _transport(settings, driver, None)
         await nursery.start(transport.serve)
@@ -98,7 +96,7 @@ async def _member_life(settings: NodeSettings, crew: Crew) -> Halt:
         nursery.start_soon(_obey_sigterm, driver)
         await _join(transport, driver, settings)
         nursery.start_soon(driver.tick)
-        nursery.start_soon(crew.run, driver.handle, core.counters)
+        nursery.start_soon(crew.run, driver.handle, driver.core.counters)
         await driver.halted.wait()
         assert driver.halt is not None
         if driver.halt.reason is None:
@@ -161,12 +159,21 @@ def unwrapped() -> Iterator[None]:
         raise
 
 
-def _config(settings: NodeSettings) -> CoreConfig:
-    return CoreConfig(reliable=settings.reliable, attempts_max=settings.attempts_max)
+@contextmanager
+def _core(settings: NodeSettings) -> Iterator[tuple[Node, Feed]]:
+    """The core of one life, and how to feed it: what is to be recorded takes a detour."""
+    config = CoreConfig(reliable=settings.reliable, attempts_max=settings.attempts_max)
+    choose = random.Random(f"{settings.seed} {os.getpid()}").randrange
+    make = Node.root if settings.root else Node.newcomer
+    if settings.trace is None:
+        core = make(config, choose)
+        yield core, core.handle
+        return
+    from hdphrs.node.recorder import Recorder, life_of
 
-
-def _chooser(settings: NodeSettings) -> Callable[[int], int]:
-    return random.Random(f"{settings.seed} {os.getpid()}").randrange
+    with closing(Recorder(settings.trace, life_of(settings, config, trio.current_time()), say)) as recorder:
+        core = make(config, recorder.watch(choose))
+        yield core, partial(recorder.handle, core)
 
 
 def _transport(settings: NodeSettings, driver: Driver, listener: socket.socket | None) -> Transport:

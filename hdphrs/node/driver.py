@@ -19,6 +19,9 @@ from hdphrs.transport.interface import Fenced, Transport, TransportEvent
 from hdphrs.wire import local
 from hdphrs.wire.codec import pack_outcome
 
+Feed = Callable[[Event, float], list[fx.Effect]]
+"""`Node.handle`, or what stands in front of it."""
+
 
 class Schedulers(Protocol):
     """What the driver needs of the schedulers."""
@@ -47,17 +50,20 @@ class Driver:
         core: Node,
         schedulers: Schedulers,
         *,
+        feed: Feed | None = None,
         program: ProgramLink | None = None,
         on_join: Callable[[Member], None] = lambda member: None,
         on_death: Callable[[NodeId, int], None] = lambda node, recreated: None,
     ) -> None:
         """
         Args:
+            feed: in place of `core.handle`, to record what it does.
             program: the link to the program, at the root.
             on_join: told, at the root, of each node that has joined.
             on_death: told of each node that is declared dead and of how many tasks were re-created here for it.
         """
         self.core = core
+        self._feed = feed or core.handle
         self.halted = trio.Event()
         self.stopping = trio.Event()
         self.root_gone = trio.Event()
@@ -92,7 +98,7 @@ class Driver:
             return
         now_s = trio.current_time()
         for event in events:
-            for effect in self.core.handle(event, now_s):
+            for effect in self._feed(event, now_s):
                 self._carry_out(effect)
         if self.core.epoch != self._epoch:
             self._epoch = self.core.epoch

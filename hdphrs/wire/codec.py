@@ -12,10 +12,8 @@ Payloads stay bytes; nothing is unpickled.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any, Final, TypeVar, get_type_hints
+from typing import Any, Final, TypeVar
 
-from hdphrs.errors import ProtocolError
 from hdphrs.protocol import messages as m
 from hdphrs.protocol.tasks import (
     Crash,
@@ -30,6 +28,7 @@ from hdphrs.protocol.tasks import (
     TaskRef,
     Verdict,
 )
+from hdphrs.wire.rows import Pack, Rows, Unpack, wrong
 
 T = TypeVar("T")
 
@@ -60,8 +59,7 @@ PORT_MAX: Final = 65535
 
 def pack_message(message: m.Message) -> list[object]:
     """`[kind, field, ...]`."""
-    shape = _SHAPES[type(message)]
-    return [shape.kind, *[pack(getattr(message, name)) for name, pack, _ in shape.fields]]
+    return _MESSAGES.pack(message)
 
 
 def unpack_message(packed: object) -> m.Message:
@@ -70,15 +68,7 @@ def unpack_message(packed: object) -> m.Message:
     Raises:
         ProtocolError: it is none.
     """
-    if type(packed) is not list or not packed:
-        raise _wrong("message", packed)
-    kind = packed[0]
-    shape = _BY_KIND.get(kind) if type(kind) is int else None
-    if shape is None:
-        raise _wrong("kind of message", kind)
-    if len(packed) != len(shape.fields) + 1:
-        raise ProtocolError(f"{shape.type.__name__} with {len(packed) - 1} fields instead of {len(shape.fields)}")
-    return shape.type(*[field[2](value) for field, value in zip(shape.fields, packed[1:], strict=True)])
+    return _MESSAGES.unpack(packed)
 
 
 # Plain values.
@@ -87,39 +77,39 @@ def unpack_message(packed: object) -> m.Message:
 def unpack_natural(value: object) -> int:
     """An int that is not negative."""
     if type(value) is not int or value < 0:
-        raise _wrong("number", value)
+        raise wrong("number", value)
     return value
 
 
 def unpack_bytes(value: object) -> bytes:
     if type(value) is not bytes:
-        raise _wrong("bytes", value)
+        raise wrong("bytes", value)
     return value
 
 
 def unpack_str(value: object) -> str:
     if type(value) is not str:
-        raise _wrong("text", value)
+        raise wrong("text", value)
     return value
 
 
 def unpack_bool(value: object) -> bool:
     if type(value) is not bool:
-        raise _wrong("truth value", value)
+        raise wrong("truth value", value)
     return value
 
 
 def unpack_fields(value: object, count: int, what: str) -> list[Any]:
     """A list of exactly `count` fields of whatever type; `what` is for the error."""
     if type(value) is not list or len(value) != count:
-        raise _wrong(what, value)
+        raise wrong(what, value)
     return value
 
 
 def unpack_many(value: object, unpack: Callable[[object], T], what: str) -> tuple[T, ...]:
     """A list of any length; `what` is for the error."""
     if type(value) is not list:
-        raise _wrong(what, value)
+        raise wrong(what, value)
     return tuple([unpack(item) for item in value])
 
 
@@ -188,7 +178,7 @@ def unpack_outcome(value: object) -> Outcome:
     verdict, data, crashes = unpack_fields(value, 3, "outcome")
     known = _VERDICTS.get(verdict) if type(verdict) is int else None
     if known is None:
-        raise _wrong("verdict", verdict)
+        raise wrong("verdict", verdict)
     return Outcome(known, unpack_bytes(data), unpack_many(crashes, unpack_crash, "crashes"))
 
 
@@ -199,7 +189,7 @@ def pack_address(address: tuple[str, int]) -> list[object]:
 def unpack_address(value: object) -> tuple[str, int]:
     host, port = unpack_fields(value, 2, "address")
     if unpack_natural(port) > PORT_MAX:
-        raise _wrong("port", port)
+        raise wrong("port", port)
     return unpack_str(host), port
 
 
@@ -223,56 +213,37 @@ def _unpack_counter(value: object) -> tuple[str, int]:
     return unpack_str(name), unpack_natural(count)
 
 
-def _wrong(expected: str, value: object) -> ProtocolError:
-    shown = repr(value) if type(value) in (int, bool, type(None)) else f"a {type(value).__name__}"
-    return ProtocolError(f"not a {expected}: {shown}")
-
-
 # How a field is packed, by its annotation.
 
 _VERDICTS: Final = {int(verdict): verdict for verdict in Verdict}
 
-_Pack = Callable[[Any], object]
-_Unpack = Callable[[object], Any]
 
-
-def _itself(value: Any) -> object:
+def itself(value: Any) -> object:
+    """A value that a frame holds as it is."""
     return value
 
 
-def _many(pack: _Pack, unpack: _Unpack, what: str) -> tuple[_Pack, _Unpack]:
+def many(pack: Pack, unpack: Unpack, what: str) -> tuple[Pack, Unpack]:
+    """How a tuple of any length is packed and unpacked."""
     return (lambda items: [pack(item) for item in items]), (lambda value: unpack_many(value, unpack, what))
 
 
-_BY_ANNOTATION: Final[dict[Any, tuple[_Pack, _Unpack]]] = {
-    int: (_itself, unpack_natural),
-    NodeId: (_itself, unpack_natural),
-    FishId: (_itself, unpack_natural),
-    RequestId: (_itself, unpack_natural),
-    bytes: (_itself, unpack_bytes),
+BY_ANNOTATION: Final[dict[Any, tuple[Pack, Unpack]]] = {
+    int: (itself, unpack_natural),
+    NodeId: (itself, unpack_natural),
+    FishId: (itself, unpack_natural),
+    RequestId: (itself, unpack_natural),
+    bytes: (itself, unpack_bytes),
     TaskRef: (pack_ref, unpack_ref),
     Spark: (pack_spark, unpack_spark),
     Outcome: (pack_outcome, unpack_outcome),
     Member: (pack_member, unpack_member),
-    tuple[Spark, ...]: _many(pack_spark, unpack_spark, "list of sparks"),
-    tuple[TaskRef, ...]: _many(pack_ref, unpack_ref, "list of refs"),
-    tuple[Member, ...]: _many(pack_member, unpack_member, "list of members"),
-    tuple[NodeId, ...]: _many(_itself, unpack_natural, "list of nodes"),
-    tuple[tuple[str, int], ...]: _many(list, _unpack_counter, "list of counters"),
+    tuple[Spark, ...]: many(pack_spark, unpack_spark, "list of sparks"),
+    tuple[TaskRef, ...]: many(pack_ref, unpack_ref, "list of refs"),
+    tuple[Member, ...]: many(pack_member, unpack_member, "list of members"),
+    tuple[NodeId, ...]: many(itself, unpack_natural, "list of nodes"),
+    tuple[tuple[str, int], ...]: many(list, _unpack_counter, "list of counters"),
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    kind: int
-    type: type[m.Message]
-    fields: tuple[tuple[str, _Pack, _Unpack], ...]
-
-
-def _shape(kind: int, message_type: type[m.Message]) -> _Shape:
-    hints = get_type_hints(message_type)
-    return _Shape(kind, message_type, tuple((f.name, *_BY_ANNOTATION[hints[f.name]]) for f in fields(message_type)))
-
-
-_BY_KIND: Final = {kind: _shape(kind, message_type) for kind, message_type in ROWS.items()}
-_SHAPES: Final = {shape.type: shape for shape in _BY_KIND.values()}
+_MESSAGES: Final = Rows[m.Message]("message", ROWS, BY_ANNOTATION)

@@ -81,6 +81,8 @@ class NodeSettings:
     """Mutual TLS; None on loopback, where the secret alone must do."""
     program_archive: bytes | None = None
     """Remote nodes: the Python files of the program's directory, as a zip archive."""
+    trace: str | None = None
+    """The folder for the record of what the core of this node is fed and wants done."""
 
 
 def _versions() -> dict[str, Any]:

@@ -165,3 +165,24 @@ def test_future_that_is_filled_twice_is_a_violation(monkeypatch: pytest.MonkeyPa
     _, follower, spark = a_spark_on_node_0(monkeypatch)
     fill = fx.Deliver(PROGRAM, spark.ref.slot, value_of(b"0"))
     assert violation_of(follower, A, TICK, fill, fill) == 3
+
+
+def test_spark_that_had_reached_the_door_of_a_stopped_node_is_taken_in_when_it_runs_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster, follower, _ = a_spark_on_node_0(monkeypatch)
+    cluster.place(1)
+    *_, push = cluster.in_flight(0, 1)
+    cluster.suspect(1)
+    assert cluster.core(0).members.is_dead(B)
+    follower.step(B, ev.Received(A, push), [])
+
+
+def test_spark_that_leaves_a_fenced_node_arrives_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, follower, _ = a_spark_on_node_0(monkeypatch)
+    cluster.place(1)
+    cluster.settle()
+    cluster.hungry(2)
+    cluster.suspect(1)
+    (spark,) = cluster.core(1).pool
+    assert violation_of(follower, A, ev.Received(B, msg.Schedule(FishId(1), (spark,)))) == 4

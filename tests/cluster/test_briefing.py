@@ -34,6 +34,7 @@ def options(tmp_path: Path) -> RunOptions:
         detect_after_s=2.5,
         seed=11,
         report="/some/report",
+        trace="/some/folder",
         verbose=True,
         say=lambda line: pytest.fail(line),
     )

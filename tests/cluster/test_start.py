@@ -116,6 +116,7 @@ def test_r12_nodes_that_do_not_join_in_time_end_the_run(tmp_path: Path, monkeypa
         detect_after_s=5.0,
         seed=0,
         report=None,
+        trace=None,
         verbose=False,
         say=lambda line: pytest.fail(line),
     )

@@ -17,6 +17,8 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import TypeVar
 
+from hdphrs.observe.replay import replay
+
 T = TypeVar("T")
 
 MARK = "HDPHRS_TEST_MARK"
@@ -43,6 +45,9 @@ class Cluster:
         self.folder = folder
         self.mark = uuid.uuid4().hex
         self.process: subprocess.Popen[str] | None = None
+        self.recorded = False
+        """Whether runs record their protocol, to be replayed at the end."""
+        self.traces: list[Path] = []
 
     def write(self, source: str, name: str = "prog.py") -> Path:
         """Write a program into the test's folder."""
@@ -53,6 +58,9 @@ class Cluster:
     def start(self, *command: object, python: bool = False) -> subprocess.Popen[str]:
         """Start `hdphrs run COMMAND...`, or plain `python COMMAND...`."""
         prefix = [sys.executable] if python else [sys.executable, "-m", "hdphrs", "run"]
+        if self.recorded and not python:
+            self.traces.append(self.folder / f"trace-{len(self.traces)}")
+            prefix += ["--trace-protocol", str(self.traces[-1])]
         self.process = subprocess.Popen(
             [*prefix, *map(str, command)],
             text=True,
@@ -116,6 +124,12 @@ class Cluster:
         """Process ids of the schedulers."""
         return self.processes("hdphrs.scheduler")
 
+    def replay(self) -> None:
+        """Everything that was recorded is what the protocol's core would do, and the invariants hold."""
+        for folder in self.traces:
+            verdict = replay(str(folder))
+            assert verdict.conforming, "\n".join([f"hdphrs replay {folder}", *verdict.sentences()])
+
     def kill_rest(self) -> None:
         """End whatever is left."""
         for pid in self.processes():
@@ -138,6 +152,7 @@ def cluster(folder: Path) -> Iterator[Cluster]:
         eventually(lambda: not run.processes(), LEFT_BEHIND_S, "the end of all its processes")
         if Path("/dev/shm").exists():
             assert set(Path("/dev/shm").iterdir()) <= shared_memory
+        run.replay()
     finally:
         run.kill_rest()
 

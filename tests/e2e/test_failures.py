@@ -17,6 +17,13 @@ import pytest
 
 from tests.e2e.harness import MARK, Cluster, eventually, result_of
 
+
+@pytest.fixture(autouse=True)
+def recorded(cluster: Cluster) -> None:
+    """Every run here is replayed in the end, see `Cluster.replay`."""
+    cluster.recorded = True
+
+
 RUNS = int(os.environ.get("HDPHRS_CHAOS_RUNS", "8"))
 """Seeded runs for each kind of victim; the release check sets more."""
 
