@@ -15,7 +15,7 @@ from hdphrs.protocol import messages as msg
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.supervisor import OnNode
 from hdphrs.protocol.tasks import PROGRAM, ROOT, FishId, NodeId, Origin, Spark
-from tests.protocol.harness import Cluster, value_of
+from tests.protocol.harness import Cluster, Host, value_of
 from tests.protocol.play import Faults, Play
 
 A, B, C = NodeId(0), NodeId(1), NodeId(2)
@@ -27,29 +27,20 @@ class Followed:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.cores: dict[NodeId, Node] = {}
         self.follower = Follower(self.cores)
-        feed, kill, cut = Cluster.feed, Cluster.kill, Cluster.cut
+        take, kill, cut = Host.take, Cluster.kill, Cluster.cut
 
-        def followed_feed(cluster: Cluster, node: int, event: ev.Event) -> list[fx.Effect]:
+        def followed_take(host: Host, event: ev.Event, now: float = 0.0) -> list[fx.Effect]:
+            effects = take(host, event, now)
+            node = host.core.me
+            assert node is not None
             if node == ROOT and isinstance(event, ev.Learned):  # the first event of a cluster
                 self.cores = {}
                 self.follower = Follower(self.cores)
-            self.cores[NodeId(node)] = cluster.core(node)
-            handle = cluster.core(node).handle
-            seen: list[fx.Effect] = []
-
-            def handle_and_follow(event: ev.Event, now: float) -> list[fx.Effect]:
-                effects = handle(event, now)
-                self.follower.step(NodeId(node), event, effects)
-                return effects
-
-            cluster.core(node).handle = handle_and_follow  # type: ignore[method-assign]
-            try:
-                seen = feed(cluster, node, event)
-            finally:
-                cluster.core(node).handle = handle  # type: ignore[method-assign]
-            if not cluster.hosts[NodeId(node)].runs:
-                self.gone(NodeId(node))
-            return seen
+            self.cores[node] = host.core
+            self.follower.step(node, event, effects)
+            if not host.runs:
+                self.gone(node)
+            return effects
 
         def followed_kill(cluster: Cluster, node: int) -> None:
             kill(cluster, node)
@@ -61,7 +52,7 @@ class Followed:
                     self.follower.lost(NodeId(source), NodeId(to), message)
             cut(cluster, one, other)
 
-        monkeypatch.setattr(Cluster, "feed", followed_feed)
+        monkeypatch.setattr(Host, "take", followed_take)
         monkeypatch.setattr(Cluster, "kill", followed_kill)
         monkeypatch.setattr(Cluster, "cut", followed_cut)
 
