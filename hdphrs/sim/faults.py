@@ -1,0 +1,182 @@
+"""Faults: where and when each of those that a seed draws strikes.
+
+What lives here: the plan.  Everything strikes within the time that the program would take about, and is over when
+`calm_ns` has come: from then on the program must end.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from hdphrs.protocol import effects as fx
+from hdphrs.sim.cluster import Cluster
+from hdphrs.sim.draw import Draw
+from hdphrs.sim.host import Host
+from hdphrs.sim.scheduler import Scheduler
+
+SETTLE_NS = 2_000_000
+"""Time that joining and starting take, at least."""
+
+
+class Faults:
+    """The faults of one run."""
+
+    def __init__(self, cluster: Cluster, drawn: Draw, chance: Random) -> None:
+        self._cluster = cluster
+        self._world = cluster.world
+        self._drawn = drawn
+        self._chance = chance
+        self._blamed: dict[bytes, None] = {}
+        """Tasks that a `crash` has been blamed on: no innocent one may use up its attempts."""
+        cores = drawn.nodes * drawn.cores
+        self._horizon_ns = SETTLE_NS + 20 * drawn.latency_us * 1000 + 2 * cluster.program.work_ns // cores
+        self.calm_ns = self._horizon_ns
+        """When the last fault is over."""
+
+    def plan(self) -> None:
+        """Post everything."""
+        drawn = self._drawn
+        for count, strike in (
+            (drawn.kills, self._kill),
+            (drawn.power_losses, self._lose_power),
+            (drawn.departures, self._depart),
+            (drawn.crashes, self._crash),
+            (drawn.blameless, self._kill_scheduler),
+            (drawn.joins, self._join),
+        ):
+            for _ in range(count):
+                self._world.post(self._chance.randrange(self._horizon_ns), strike)
+        for count, strike_for in (
+            (drawn.cuts, self._cut),
+            (drawn.one_way_cuts, self._cut_one_way),
+            (drawn.isolations, self._isolate),
+            (drawn.stalls, self._stall),
+            (drawn.root_stalls, self._stall_root),
+        ):
+            for _ in range(count):
+                at_ns, for_ns = self._chance.randrange(self._horizon_ns), self._duration_ns()
+                self.calm_ns = max(self.calm_ns, at_ns + for_ns)
+                self._world.post(at_ns, strike_for, for_ns)
+
+    def _duration_ns(self) -> int:
+        """Shorter than the detection, or longer."""
+        detect_ns = self._drawn.detect_ms * 1_000_000
+        if self._chance.randrange(100) < self._drawn.long_pct:
+            return detect_ns * self._chance.randint(90, 300) // 100
+        return detect_ns * self._chance.randint(1, 60) // 100
+
+    def _somebody(self) -> Host | None:
+        hosts = self._cluster.others()
+        return self._chance.choice(hosts) if hosts else None
+
+    # ---- deaths and joins ------------------------------------------------------------------------------------
+
+    def _kill(self, _: None) -> None:
+        self._end("kills", fx.Halt("killed"), in_the_middle=False)
+
+    def _lose_power(self, _: None) -> None:
+        self._end("power losses", fx.Halt("without power"), in_the_middle=True)
+
+    def _depart(self, _: None) -> None:
+        self._end("departures", fx.Halt("it was told to"), in_the_middle=False)
+
+    def _end(self, what: str, halt: fx.Halt, *, in_the_middle: bool) -> None:
+        host = self._somebody()
+        if host is not None:
+            self._world.tally(what)
+            self._world.note(host.node, what)
+            host.end(halt, in_the_middle=in_the_middle)
+
+    def _join(self, _: None) -> None:
+        if self._cluster.root.up:
+            self._world.tally("joins")
+            self._cluster.join()
+
+    # ---- schedulers ------------------------------------------------------------------------------------------
+
+    def _crash(self, _: None) -> None:
+        """Blamed on the task that runs."""
+        running = [
+            (host, scheduler)
+            for host, scheduler in self._schedulers()
+            if scheduler.stack is not None and scheduler.stack.root.task.path not in self._blamed
+        ]
+        if running:
+            host, scheduler = self._chance.choice(running)
+            assert scheduler.stack is not None
+            self._blamed[scheduler.stack.root.task.path] = None
+            self._world.tally("crashes")
+            self._world.note(host.node, "crash of scheduler", scheduler.origin)
+            scheduler.die(blameless=False)
+
+    def _kill_scheduler(self, _: None) -> None:
+        schedulers = self._schedulers()
+        if schedulers:
+            host, scheduler = self._chance.choice(schedulers)
+            self._world.tally("blameless")
+            self._world.note(host.node, "kill of scheduler", scheduler.origin)
+            scheduler.die(blameless=True)
+
+    def _schedulers(self) -> list[tuple[Host, Scheduler]]:
+        hosts = [self._cluster.root, *self._cluster.others()]
+        return [(host, one) for host in hosts if host.up for one in host.schedulers.values() if not one.dead]
+
+    # ---- cuts and stops --------------------------------------------------------------------------------------
+
+    def _cut(self, for_ns: int) -> None:
+        pair = self._pair()
+        if pair is not None:
+            self._world.tally("cuts")
+            self._cut_links([pair, pair[::-1]], for_ns)
+
+    def _cut_one_way(self, for_ns: int) -> None:
+        pair = self._pair()
+        if pair is not None:
+            self._world.tally("one-way cuts")
+            self._cut_links([pair], for_ns)
+
+    def _isolate(self, for_ns: int) -> None:
+        host = self._somebody()
+        if host is not None:
+            self._world.tally("isolations")
+            others = [other for other in (self._cluster.root, *self._cluster.others()) if other is not host]
+            self._cut_links([pair for other in others for pair in ((host, other), (other, host))], for_ns)
+
+    def _pair(self) -> tuple[Host, Host] | None:
+        hosts = [self._cluster.root, *self._cluster.others()]
+        if len(hosts) < 2:
+            return None
+        one, other = self._chance.sample(hosts, 2)
+        return one, other
+
+    def _cut_links(self, links: list[tuple[Host, Host]], for_ns: int) -> None:
+        for sender, receiver in links:
+            self._world.note(sender.node, "cut to", receiver.node)
+            self._cluster.network.cut(sender, receiver)
+            self._cluster.silence.watch(receiver, sender)
+        self._world.post(for_ns, self._mend, links)
+
+    def _mend(self, links: list[tuple[Host, Host]]) -> None:
+        for sender, receiver in links:
+            self._world.note(sender.node, "mended to", receiver.node)
+            self._cluster.mend(sender, receiver)
+
+    def _stall(self, for_ns: int) -> None:
+        host = self._somebody()
+        if host is not None:
+            self._world.tally("stalls")
+            self._stop(host, for_ns)
+
+    def _stall_root(self, for_ns: int) -> None:
+        if self._cluster.root.up:
+            self._world.tally("root stalls")
+            self._stop(self._cluster.root, for_ns)
+
+    def _stop(self, host: Host, for_ns: int) -> None:
+        self._world.note(host.node, "stopped")
+        self._cluster.stall(host, with_schedulers=self._chance.randrange(2) == 0)
+        self._world.post(for_ns, self._go_on, host)
+
+    def _go_on(self, host: Host) -> None:
+        self._world.note(host.node, "goes on")
+        self._cluster.go_on(host)

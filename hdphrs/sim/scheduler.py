@@ -1,0 +1,385 @@
+"""A virtual scheduler: does with virtual tasks what `hdphrs/scheduler/hub.py` does with real ones.
+
+What lives here: the private deque, the stack that runs and those that wait, and the talk with the node.  A task
+computes for a while, spawns its children, gets them, computes again and ends.  A child that nobody has taken runs in
+place, on its parent's stack; one that is away suspends the stack, and the scheduler goes on with other work.  When the
+process dies, everything in here is lost with it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from hdphrs.protocol import events as ev
+from hdphrs.protocol.tasks import NodeId, Origin, Outcome, Spark, TaskRef
+from hdphrs.sim.errors import Wrong
+from hdphrs.sim.program import contribution, number_of
+from hdphrs.sim.world import Action
+
+if TYPE_CHECKING:
+    from hdphrs.sim.cluster import Cluster
+    from hdphrs.sim.host import Host
+
+EXPORT_MAX = 64
+RESULTS_MAX = 16
+QUICK_NS = 100_000
+"""As in the real one."""
+
+WAITING, RUNNING, AWAY, DONE = range(4)
+
+BEGIN, SPAWN, GET, END = range(4)
+
+
+class Future:
+    """A child, as its parent sees it."""
+
+    __slots__ = ("contribution", "number", "root", "status", "waiter")
+
+    def __init__(self, number: int, root: Spark) -> None:
+        self.number = number
+        self.root = root
+        """The assigned task that it descends from."""
+        self.status = WAITING
+        self.contribution: int | None = None
+        self.waiter: Stack | None = None
+
+
+class Frame:
+    """A task that has begun."""
+
+    __slots__ = ("contributions", "future", "gets", "number", "phase")
+
+    def __init__(self, number: int, future: Future | None) -> None:
+        self.number = number
+        self.future = future
+        """None for an assigned task."""
+        self.phase = BEGIN
+        self.gets: list[Future] = []
+        """Children that it has not got yet, the next one last."""
+        self.contributions: list[int | None] = []
+
+
+class Stack:
+    """An assigned task or a spark of this scheduler's own, with all that runs in place on top of it."""
+
+    __slots__ = ("frames", "root")
+
+    def __init__(self, root: Spark, frame: Frame) -> None:
+        self.root = root
+        """Who is to blame if the process dies."""
+        self.frames = [frame]
+
+
+class Scheduler:
+    """One scheduler process, from the moment it is ready."""
+
+    def __init__(self, cluster: Cluster, host: Host, origin: Origin) -> None:
+        self.origin = origin
+        self.nodes: list[NodeId] = []
+        self.demand = False
+        """The byte in the shared page."""
+        self.asked = False
+        """Whether the core knows that it is hungry."""
+        self.handed: dict[tuple[TaskRef, int], None] = {}
+        """What the node has handed to it, and it has not answered."""
+        self.dead = False
+        self.stalled = False
+        self.stack: Stack | None = None
+        """What has the core."""
+        self._cluster = cluster
+        self._world = cluster.world
+        self._program = cluster.program
+        self._host = host
+        self._local_ns = cluster.drawn.local_us * 1000
+        self._eager = bool(cluster.drawn.eager)
+        self._computing = False
+        self._hungry = False
+        self._late: list[tuple[Action, Any]] = []
+        self._mail: deque[tuple[Action, Any]] = deque()
+        self._deque: deque[Future | Spark] = deque()
+        self._ready: deque[Stack] = deque()
+        self._away: dict[int, Future] = {}
+        self._slots = 0
+        self._results: list[tuple[TaskRef, int, Outcome]] = []
+        self._known: set[bytes] = set()
+        """Code that the node has from here, or has given."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is deep in a task."""
+        return self.stack is not None
+
+    # ---- what the node says ----------------------------------------------------------------------------------
+
+    def receive(self, mail: tuple[Action, Any]) -> None:
+        """Something of the node has arrived; it is read when the scheduler comes to it."""
+        if self.dead:
+            return
+        self._mail.append(mail)
+        if self.stack is None and not self.stalled:
+            self._advance()
+
+    def learn_code(self, digest: bytes) -> None:
+        """`Teach`."""
+        self._known.add(digest)
+
+    def learn_nodes(self, nodes: list[NodeId]) -> None:
+        """Who is alive."""
+        self.nodes = nodes
+
+    def start(self, sparks: tuple[Spark, ...]) -> None:
+        """`Start`."""
+        self._hungry = False
+        self._deque.extend(reversed(sparks))
+
+    def deliver(self, filled: tuple[int, Outcome]) -> None:
+        """`Deliver`."""
+        slot, outcome = filled
+        self._hungry = False
+        future = self._away.pop(slot, None)
+        if future is None:
+            raise Wrong(f"slot {slot} of scheduler {self._host.node}.{self.origin} is filled, and nobody waits for it")
+        self._cluster.judge(future.number, outcome)
+        future.contribution = contribution(outcome)
+        self._fill(future)
+
+    def quit(self, _: None) -> None:
+        """The run has ended."""
+        self.dead = True
+
+    # ---- life ------------------------------------------------------------------------------------------------
+
+    def rise(self) -> None:
+        """The process is ready."""
+        self._tell(ev.SchedulerUp(self.origin))
+        self._advance()
+
+    def die(self, *, blameless: bool) -> None:
+        """The process is gone."""
+        if self.dead:
+            return
+        self.dead = True
+        root = None if self.stack is None else self.stack.root
+        running = None if root is None else (root.ref, root.replica)
+        self._world.post(self._local_ns, self._buried, (self, running, blameless))
+
+    def _buried(self, died: tuple[Scheduler, tuple[TaskRef, int] | None, bool]) -> None:
+        self._host.when_running(self._host.scheduler_died, died)
+
+    def go_on(self) -> None:
+        """It was stopped, together with its node."""
+        if self.stalled and not self.dead:
+            self.stalled = False
+            late, self._late = self._late, []
+            for action, argument in late:
+                action(argument)
+            if self.stack is None:
+                self._advance()
+
+    def speak(self) -> None:
+        """The helper thread, for a task that neither spawns nor gets for long."""
+        if not self.dead and not self.stalled:
+            if self.demand:
+                self._export(careful=False)
+            self._flush()
+
+    # ---- the loop --------------------------------------------------------------------------------------------
+
+    def _compute(self, cost_ns: int) -> None:
+        self._world.post(cost_ns, self._computed, None)
+
+    def _computed(self, _: None) -> None:
+        if self.stalled:
+            self._late.append((self._computed, None))
+        elif not self.dead:
+            stack = self.stack
+            assert stack is not None
+            frame = stack.frames[-1]
+            if frame.phase == BEGIN and self._program.poison[frame.number]:
+                self._world.tally("poisonings")
+                self.die(blameless=False)
+                return
+            frame.phase += 1
+            self._advance()
+
+    def _advance(self) -> None:
+        """Go on until something takes time, or there is nothing to do."""
+        program = self._program
+        while not self.dead:
+            stack = self.stack
+            if stack is None:
+                self._read()
+                stack = self._next()
+                if stack is None:
+                    return
+                self.stack = stack
+            frame = stack.frames[-1]
+            match frame.phase:
+                case 0:  # BEGIN
+                    self._compute(program.before_ns[frame.number])
+                    return
+                case 1:  # SPAWN
+                    frame.phase = GET
+                    if program.children[frame.number]:
+                        self._spawn(stack, frame)
+                case 2:  # GET
+                    if not frame.gets:
+                        if program.after_ns[frame.number]:
+                            self._compute(program.after_ns[frame.number])
+                            return
+                        frame.phase = END
+                    else:
+                        self._get(stack, frame)
+                case _:
+                    self._finish(stack, frame)
+
+    def _next(self) -> Stack | None:
+        """Resumed tasks first, then the deque, youngest first, then the node."""
+        while True:
+            if self._ready:
+                self._flush()
+                return self._ready.popleft()
+            if not self._deque:
+                self._starve()
+                return None
+            item = self._deque.pop()
+            if isinstance(item, Spark):
+                return self._begin(item)
+            if item.status == WAITING:
+                item.status = RUNNING
+                self._flush()
+                return Stack(item.root, Frame(item.number, item))
+
+    def _begin(self, spark: Spark) -> Stack:
+        number = number_of(spark.task)
+        if spark.task.code not in self._known:
+            raise Wrong(f"{spark.ref} is started on {self._host.node}.{self.origin}, which does not have its code")
+        if len(self._results) >= RESULTS_MAX or self._program.before_ns[number] >= QUICK_NS:
+            self._flush()
+        return Stack(spark, Frame(number, None))
+
+    def _spawn(self, stack: Stack, frame: Frame) -> None:
+        program, root = self._program, stack.root
+        careful = bool(root.crashes)
+        futures: dict[int, Future] = {}
+        for child in program.children[frame.number]:
+            future = futures[child] = Future(child, root)
+            if program.place[child] >= 0 and self.nodes:
+                self._place(future)
+                continue
+            self._deque.append(future)
+            if careful or self.demand or self._eager:
+                self._export(careful=careful or self._eager)
+        frame.gets = [futures[child] for child in reversed(program.got[frame.number])]
+
+    def _get(self, stack: Stack, frame: Frame) -> None:
+        future = frame.gets[-1]
+        if future.status == AWAY:
+            self._read()
+        if future.status == DONE:
+            frame.contributions.append(future.contribution)
+            frame.gets.pop()
+        elif future.status == WAITING:
+            future.status = RUNNING
+            if self._deque and self._deque[-1] is future:
+                self._deque.pop()
+            stack.frames.append(Frame(future.number, future))
+        else:
+            future.waiter = stack
+            self.stack = None
+
+    def _finish(self, stack: Stack, frame: Frame) -> None:
+        outcome = self._program.combine(frame.number, frame.contributions)
+        stack.frames.pop()
+        if frame.future is None:
+            self._results.append((stack.root.ref, stack.root.replica, outcome))
+        else:
+            frame.future.contribution = contribution(outcome)
+            self._fill(frame.future)
+        if not stack.frames:
+            self.stack = None
+
+    def _fill(self, future: Future) -> None:
+        future.status = DONE
+        if future.waiter is not None:
+            self._ready.append(future.waiter)
+
+    # ---- the talk with the node ------------------------------------------------------------------------------
+
+    def _tell(self, *events: ev.Event) -> None:
+        self._world.post(self._local_ns, self._host.hear, (self, events))
+
+    def _read(self) -> None:
+        mail = self._mail
+        while mail:
+            action, argument = mail.popleft()
+            action(argument)
+
+    def _starve(self) -> None:
+        """Nothing to run: say so, once."""
+        if self._hungry or self.dead:
+            self._flush()
+            return
+        self._hungry = True
+        hungry = ev.Hungry(self.origin, self._cluster.drawn.room)
+        if self._results:
+            results, self._results = self._results, []
+            self._tell(ev.Finished(self.origin, tuple(results)), hungry)
+        else:
+            self._tell(hungry)
+
+    def _flush(self) -> None:
+        if self._results:
+            results, self._results = self._results, []
+            self._tell(ev.Finished(self.origin, tuple(results)))
+
+    def _export(self, *, careful: bool) -> None:
+        """Give sparks to the node: the oldest half, or all that are younger than what the node has handed over."""
+        exported: list[tuple[int, Future]] = []
+        returned: list[tuple[TaskRef, int]] = []
+        for item in self._take_new() if careful else self._take_old():
+            if isinstance(item, Spark):
+                returned.append((item.ref, item.replica))
+            elif item.status == WAITING:
+                exported.append((self._send_away(item), item))
+        told: list[ev.Event] = []
+        if exported:
+            tasks = tuple((slot, self._program.task[future.number]) for slot, future in exported)
+            for _, task in tasks:
+                told += self._teach(task.code)
+            told.append(ev.Exported(self.origin, tasks))
+        if returned:
+            told.append(ev.GivenBack(self.origin, tuple(returned)))
+        if told:
+            self.demand = False
+            self._tell(*told)
+
+    def _take_old(self) -> list[Future | Spark]:
+        wanted = min(EXPORT_MAX, (len(self._deque) + 1) // 2)
+        return [self._deque.popleft() for _ in range(wanted)]
+
+    def _take_new(self) -> list[Future | Spark]:
+        taken: list[Future | Spark] = []
+        while self._deque and isinstance(self._deque[-1], Future):
+            taken.append(self._deque.pop())
+        return taken[::-1]
+
+    def _place(self, future: Future) -> None:
+        slot = self._send_away(future)
+        task = self._program.task[future.number]
+        node = self.nodes[self._program.place[future.number] % len(self.nodes)]
+        self._tell(*self._teach(task.code), ev.Placed(self.origin, slot, task, node))
+
+    def _send_away(self, future: Future) -> int:
+        slot = self._slots
+        self._slots += 1
+        self._away[slot] = future
+        future.status = AWAY
+        return slot
+
+    def _teach(self, digest: bytes) -> list[ev.Event]:
+        if digest in self._known:
+            return []
+        self._known.add(digest)
+        return [ev.Learned(digest, digest)]
