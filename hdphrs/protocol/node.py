@@ -8,7 +8,8 @@ The caller's contract
 
 and send a `Tick` not later than `next_deadline()`.  `now` never decreases.  The driver promises:
 
-* messages of one peer come in the order in which they were sent, each once; WELCOME comes before any other event;
+* messages of one peer come in the order in which they were sent, each once; WELCOME comes before any other event but
+  the news that the root is silent;
 * a message for a node that it does not know yet is kept until it does: between different peers there is no order, so
   an ACK can be due to a supervisor whose JOINED is still on its way;
 * after `Fence` nothing of that node is delivered, and the node itself is made to hear of it: the core sends it no last
@@ -75,6 +76,8 @@ class Node:
         self._choose = choose
         self._over = False
         """`Halt` was the last effect."""
+        self._awaited: dict[NodeId, None] | None = None
+        """Since TERM: nodes that have not acknowledged it."""
         self.me = me
         if me is not None:
             self._assume(me)
@@ -103,8 +106,6 @@ class Node:
         self.victim = Victim(me, self._config, self.pool, self.supervisor, self._give, self.members.is_dead)
         self.code = CodeStore()
         self._demanding = False
-        self._awaited: dict[NodeId, None] | None = None
-        """Since TERM: nodes that have not acknowledged it."""
 
     # ---- the caller's side -----------------------------------------------------------------------------------
 

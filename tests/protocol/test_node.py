@@ -169,6 +169,12 @@ def test_newcomer_does_nothing_before_its_welcome() -> None:
     assert node.next_deadline() is None
 
 
+def test_newcomer_whose_root_falls_silent_before_the_welcome_has_come_ends() -> None:
+    node = Node.newcomer(CoreConfig(), first)
+    assert node.handle(ev.Suspected(ROOT), 0.0) == [Halt("it has lost the root node")]
+    assert node.handle(ev.Tick(), 1.0) == []
+
+
 @pytest.mark.parametrize("origin", [PROGRAM, Origin(1)])
 def test_future_is_delivered_to_whoever_made_it(origin: Origin) -> None:
     cluster = Cluster(1)
