@@ -3,7 +3,7 @@
 What lives here: the form of such a file, to and from bytes.  What does not: who writes it (`hdphrs.node.recorder`) and
 who reads it (`hdphrs.observe`).
 
-    a line of text: the version of the form, and of the hdphrs that wrote it
+    a line of text: the versions of the form, of the messages in it, and of the hdphrs that wrote it
     a frame: the header, that is whose life this is
     a frame for each event, in order
 
@@ -24,7 +24,7 @@ from typing import Any, Final, TypeVar
 
 import msgpack
 
-from hdphrs.config import CoreConfig
+from hdphrs.config import WIRE_VERSION, CoreConfig
 from hdphrs.errors import InternalError, ProtocolError
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
@@ -70,6 +70,7 @@ EFFECTS: Final[dict[int, type[fx.Effect]]] = {
     10: fx.Halt,
 }
 
+_MAGIC: Final = b"hdphrs trace, "
 _FRAME: Final = Struct(">III")
 
 
@@ -105,7 +106,7 @@ class Record:
 
 def first_line(version: str) -> bytes:
     """How a trace begins that this `version` of hdphrs writes."""
-    return f"hdphrs trace {FORM} of version {version}\n".encode()
+    return f"hdphrs trace, form {FORM}, wire {WIRE_VERSION}, version {version}\n".encode()
 
 
 def encode_header(header: Header) -> bytes:
@@ -155,10 +156,10 @@ class TraceFile:
         if self._data.startswith(line) or line.startswith(self._data):
             return
         wrote = self._data[: self._data.find(b"\n") + 1]
-        if not wrote.startswith(b"hdphrs trace "):
+        if not wrote.startswith(_MAGIC):
             raise ProtocolError(f"{self._name}: it is no trace of a node")
         told, ours = wrote.decode(errors="replace").strip(), line.decode().strip()
-        raise ProtocolError(f"{self._name}: it is a {told}, and this hdphrs reads a {ours}")
+        raise ProtocolError(f"{self._name}: this hdphrs reads a {ours}; it is a {told}")
 
     def _frames(self) -> Iterator[tuple[int, object]]:
         """Each body, and where it begins."""

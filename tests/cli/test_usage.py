@@ -64,6 +64,14 @@ NO_PROGRAM = "cannot run nowhere.py: No such file or directory"
         (["run", "--sequential", "--local-nodes", "2", "prog.py"], "--sequential and --local-nodes exclude each other"),
         (["run", "--sequential", "--report", "x", "prog.py"], "--sequential and --report exclude each other"),
         (
+            ["run", "--sequential", "--trace-protocol", "x", "prog.py"],
+            "--sequential and --trace-protocol exclude each other",
+        ),
+        (["replay"], "Missing argument 'DIR'."),
+        (["replay", "nowhere"], "cannot read the traces in nowhere: No such file or directory"),
+        (["replay", "prog.py"], "cannot read the traces in prog.py: Not a directory"),
+        (["replay", "."], "there is no trace in ."),
+        (
             ["run", "--chaos-monkey", "prog.py"],
             "--chaos-monkey needs a second node: the root node is never killed",
         ),

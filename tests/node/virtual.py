@@ -9,12 +9,14 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import trio
 
 from hdphrs.config import CoreConfig
 from hdphrs.node.driver import Driver
+from hdphrs.node.recorder import Recorder
 from hdphrs.protocol.events import Exported, Finished, Hungry, SchedulerUp, Terminate
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Origin, Outcome, Spark, Task, Verdict
@@ -22,6 +24,7 @@ from hdphrs.transport.memory import ADDRESS, MemoryNetwork
 from hdphrs.wire import local
 from hdphrs.wire.codec import unpack_outcome
 from hdphrs.wire.paths import PROGRAM_PATH, child_path
+from hdphrs.wire.trace import Header
 
 JOIN_S = 60.0
 ROOM = 16
@@ -204,10 +207,17 @@ class VirtualNode:
         choose = random.Random(f"{cluster.seed} {self._number} {self.lives}").randrange
         crew = VirtualCrew()
         if self._number == 0:
-            core, program, node = Node.root(cluster.config, choose), cluster.program, ROOT
+            make, program, node = Node.root, cluster.program, ROOT
         else:
-            core, program, node = Node.newcomer(cluster.config, choose), None, None
-        self._driver = driver = Driver(core, crew, program=program)
+            make, program, node = Node.newcomer, None, None
+        if cluster.trace is None:
+            core = make(cluster.config, choose)
+            self._driver = driver = Driver(core, crew, program=program)
+        else:
+            recorder = Recorder(cluster.trace, self._header(), lambda line: None)
+            cluster.recorders.append(recorder)
+            core = make(cluster.config, recorder.watch(choose))
+            self._driver = driver = Driver(core, crew, feed=partial(recorder.handle, core), program=program)
         transport = cluster.network.transport(driver.hear, node=node)
         driver.attach_transport(transport)
         async with trio.open_nursery() as nursery:
@@ -231,16 +241,30 @@ class VirtualNode:
         assert driver.halt is not None
         return driver.halt.rejoin
 
+    def _header(self) -> Header:
+        now_s = trio.current_time()
+        return Header(b"virtual", self._number == 0, f"host {self._number}", 1, now_s, now_s, self._cluster.config)
+
 
 class VirtualCluster:
     """Nodes 0, 1, ... of one run."""
 
     def __init__(
-        self, nodes: int, *, cores: int = 1, latency_s: float = 1e-4, detect_after_s: float = 5.0, seed: int = 0
+        self,
+        nodes: int,
+        *,
+        cores: int = 1,
+        latency_s: float = 1e-4,
+        detect_after_s: float = 5.0,
+        seed: int = 0,
+        trace: str | None = None,
     ) -> None:
         self.config = CoreConfig()
         self.cores = cores
         self.seed = seed
+        self.trace = trace
+        """Where every life is recorded."""
+        self.recorders: list[Recorder] = []
         self.network = MemoryNetwork(latency_s=latency_s, detect_after_s=detect_after_s)
         self.program = VirtualProgram()
         self.root_address = (ADDRESS, 0)
@@ -268,6 +292,8 @@ class VirtualCluster:
             with trio.move_on_after(2.0):
                 await root.halted.wait()
             nursery.cancel_scope.cancel()
+        for recorder in self.recorders:
+            recorder.close()
         assert self.program.outcome is not None
         return int(self.program.outcome.data), took_s
 
