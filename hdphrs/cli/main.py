@@ -12,6 +12,7 @@ from hdphrs import HdphrsError, __version__
 from hdphrs.cli.output import say
 from hdphrs.cli.replay import replay
 from hdphrs.cli.run import run
+from hdphrs.cli.sim import sim
 from hdphrs.errors import UsageError
 
 EXIT_FAILED = 1
@@ -26,6 +27,7 @@ def hdphrs() -> None:
 
 hdphrs.add_command(run)
 hdphrs.add_command(replay)
+hdphrs.add_command(sim)
 
 
 def main() -> NoReturn:

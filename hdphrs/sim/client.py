@@ -88,6 +88,7 @@ class Client:
         if self._cluster.leftovers():
             self._world.post(TIDY_NS, self._tidy)
         else:
+            self._cluster.look()
             self._end()
 
     def _end(self) -> None:

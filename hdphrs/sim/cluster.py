@@ -6,6 +6,7 @@ What lives here: joining, fences and ends, where the network, the detectors and 
 from __future__ import annotations
 
 from hdphrs.audit.follow import Follower
+from hdphrs.audit.scan import facts, scan
 from hdphrs.config import CoreConfig
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol.events import Arrived
@@ -80,6 +81,8 @@ class Cluster:
         program = self.program
         right = program.outcomes[number]
         lost = outcome.verdict is Verdict.LOST
+        if outcome.verdict in (Verdict.LOST, Verdict.CRASHED):
+            self.world.tally(outcome.verdict.name)
         if lost or outcome.data == TAINTED:
             if self.deaths and program.may_lose[number] and not (lost and program.supervised[number]):
                 return
@@ -190,6 +193,8 @@ class Cluster:
             self.deaths += 1
             if host.is_root:
                 raise Wrong(f"the root ends: {halt.reason}")
+            if not halt.rejoin and ROOT in host.suspected:
+                self.world.tally("lost the root")
         self.retired.append(host.core)
         self.cores.pop(host.node, None)
         self.follower.died(host.node)
@@ -219,6 +224,18 @@ class Cluster:
             ]
             left += [f"the future {ref} is empty, its task {record}" for ref, record in core.supervisor.records()]
         return left
+
+    def look(self, _: object = None) -> None:
+        """Hold the whole cluster against the invariants, once.
+
+        Raises:
+            Violation: it is in a state in which it must never be.
+        """
+        known = list(self.network.hosts)
+        nodes = {node: facts(core, known) for node, core in self.cores.items() if core.me is not None}
+        if ROOT in nodes:
+            accused = {node for host in self.network.hosts.values() if host.up for node in host.suspected}
+            scan(nodes, self.network.flights(), accused)
 
     def give_up(self, _: None) -> None:
         """Nothing that runs right runs as long as this.

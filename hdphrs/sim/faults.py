@@ -17,6 +17,9 @@ from hdphrs.sim.scheduler import Scheduler
 SETTLE_NS = 2_000_000
 """Time that joining and starting take, at least."""
 
+LOOKS = 3
+"""Looks at the whole cluster, beside the steps of the follower."""
+
 
 class Faults:
     """The faults of one run."""
@@ -46,6 +49,8 @@ class Faults:
         ):
             for _ in range(count):
                 self._world.post(self._chance.randrange(self._horizon_ns), strike)
+        for look in range(1, LOOKS + 1):
+            self._world.post(self._horizon_ns * look // LOOKS, self._cluster.look)
         for count, strike_for in (
             (drawn.cuts, self._cut),
             (drawn.one_way_cuts, self._cut_one_way),
@@ -105,7 +110,7 @@ class Faults:
             host, scheduler = self._chance.choice(running)
             assert scheduler.stack is not None
             self._blamed[scheduler.stack.root.task.path] = None
-            self._world.tally("crashes")
+            self._world.tally("crashes of schedulers")
             self._world.note(host.node, "crash of scheduler", scheduler.origin)
             scheduler.die(blameless=False)
 
@@ -113,7 +118,7 @@ class Faults:
         schedulers = self._schedulers()
         if schedulers:
             host, scheduler = self._chance.choice(schedulers)
-            self._world.tally("blameless")
+            self._world.tally("schedulers killed")
             self._world.note(host.node, "kill of scheduler", scheduler.origin)
             scheduler.die(blameless=True)
 

@@ -137,6 +137,7 @@ class Host:
                 for ref, replica, _ in event.results:
                     del scheduler.handed[ref, replica]
             elif isinstance(event, ev.GivenBack):
+                self._world.tally("given back", len(event.sparks))
                 for copy in event.sparks:
                     del scheduler.handed[copy]
             elif isinstance(event, ev.Hungry):

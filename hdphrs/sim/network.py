@@ -13,6 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from hdphrs.audit.follow import Follower
+from hdphrs.audit.scan import Flight
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.messages import Message
 from hdphrs.protocol.tasks import NodeId
@@ -196,6 +197,15 @@ class Network:
     def is_cut(self, one: Host, other: Host) -> bool:
         """At least one way, which makes a new connection impossible."""
         return bool(self.link(one, other).cuts or self.link(other, one).cuts)
+
+    def flights(self) -> list[Flight]:
+        """All that is on its way and may arrive."""
+        return [
+            (link.sender.node, link.receiver.node, list(link.queue))
+            for host in self.hosts.values()
+            for link in host.out.values()
+            if link.queue and not link.closed
+        ]
 
     def release_all(self, receiver: Host) -> None:
         """A stopped process goes on and reads what has come."""

@@ -1,12 +1,12 @@
 """One run: a seed becomes a cluster, a program and faults, and the run a verdict.
 
-What lives here: `simulate`, and what a failure is called.  The exit statuses of `hdphrs sim` are these.
+What lives here: `run`, and what a failure is called.  The exit statuses of `hdphrs sim` are these.
 """
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
@@ -47,20 +47,29 @@ class Result:
     tail: list[Happening] = field(default_factory=list)
 
 
-def simulate(
-    seed: int, *, until_event: int | None = None, narrate: Callable[[Happening], None] | None = None, **fixed: int
+def simulate(seed: int, **fixed: int) -> Result:
+    """Run one seed to its end; see `run`."""
+    return run(seed, fixed)
+
+
+def run(
+    seed: int,
+    fixed: Mapping[str, int],
+    *,
+    until_event: int | None = None,
+    narrate: Callable[[Happening], None] | None = None,
 ) -> Result:
-    """Run one seed to its end.
+    """Run one seed.
 
     Args:
+        fixed: numbers of `Draw` that are not left to chance.
         until_event: stop after so many events.
         narrate: told of every event of every node.
-        fixed: numbers of `Draw` that are not left to chance.
 
     Raises:
         UsageError: a number that is no number of `Draw`, or out of its limits.
     """
-    result = Result(seed, draw(seed, fixed), fixed)
+    result = Result(seed, draw(seed, fixed), dict(fixed))
     world = World()
     world.narrate = narrate
     cluster: Cluster | None = None
@@ -88,7 +97,7 @@ def _play(cluster: Cluster, seed: int, until_event: int | None) -> None:
     faults.plan()
     cluster.start()
     size = drawn.nodes * drawn.cores + drawn.tasks
-    patience_ns = 20 * (faults.calm_ns + cluster.program.work_ns + drawn.detect_ms * 1_000_000) + 60_000_000_000
+    patience_ns = 20 * (faults.calm_ns + cluster.program.work_ns + drawn.detect_ms * 1_000_000) + 20_000_000_000
     world.post(faults.calm_ns + patience_ns, cluster.give_up)
     world.run(1_000_000 + 2_000 * size, until_event)
 

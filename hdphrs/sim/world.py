@@ -70,7 +70,7 @@ class World:
             Stuck: nothing is due any more, or there are more events than any right run has.
         """
         due, pop = self._due, heapq.heappop
-        last = events_max if until_event is None else until_event
+        last = events_max if until_event is None else min(events_max, until_event)
         while not self.over:
             if not due:
                 raise Stuck("nothing is due any more, and the run has not ended")
@@ -81,6 +81,6 @@ class World:
                 self.events = before + 1
                 self.fold = (self.fold * FOLD + self.now_ns) & MASK
             if self.events >= last:
-                if until_event is not None:
+                if self.events < events_max:
                     return
                 raise Stuck(f"more than {events_max} events, and no end")
