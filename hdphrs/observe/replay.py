@@ -24,7 +24,7 @@ from hdphrs.audit.violation import Violation
 from hdphrs.observe.divergence import Divergence
 from hdphrs.observe.lives import Life, read_lives, shown
 from hdphrs.observe.tally import Tally
-from hdphrs.protocol.effects import Admit, Effect, Send
+from hdphrs.protocol.effects import Admit, Effect, Fence, Send
 from hdphrs.protocol.events import Received
 from hdphrs.protocol.messages import Message
 from hdphrs.protocol.node import Node
@@ -85,9 +85,11 @@ class _Replay:
         self._known = {life.node: life for life in lives if life.node is not None}
         self._nameless = {(life.header.host, life.header.pid) for life in lives if life.node is None}
         self._under_way: dict[Link, deque[Message]] = {}
-        self._ready: list[tuple[float, int, Life]] = []
+        self._ready: list[tuple[float, int]] = []
         self._waiting: dict[Link, int] = {}
         """Lives whose next event is a message that nobody has sent yet, by its link."""
+        self._fenced: dict[Link, None] = {}
+        """Who lets nothing in any more, and from whom."""
         self._cores: dict[NodeId, Node] = {}
         self._follower = Follower(self._cores)
         self._look_at = 0
@@ -98,8 +100,8 @@ class _Replay:
         for number in range(len(self._lives)):
             self._line_up(number)
         while self._ready:
-            _, number, life = heapq.heappop(self._ready)
-            self._step(life)
+            _, number = heapq.heappop(self._ready)
+            self._step(self._lives[number])
             self._line_up(number)
         if self._waiting:
             raise self._unsent()
@@ -127,7 +129,7 @@ class _Replay:
             elif not self._under_way.get(link):
                 self._waiting[link] = number
                 return
-        heapq.heappush(self._ready, (life.wall_s, number, life))
+        heapq.heappush(self._ready, (life.wall_s, number))
 
     def _step(self, life: Life) -> None:
         record, effects = life.live()
@@ -139,6 +141,8 @@ class _Replay:
         for effect in effects:
             if isinstance(effect, Send):
                 self._under_way.setdefault((life.node, effect.to), deque()).append(effect.message)
+            elif isinstance(effect, Fence):
+                self._fenced[life.node, effect.node] = None
             elif isinstance(effect, Admit):
                 member = effect.member
                 if member.node not in self._known and (member.host, member.pid) not in self._nameless:
@@ -153,6 +157,8 @@ class _Replay:
         if sent != event.message:
             told = f"the next message of node {event.sender} to it was {shown(sent)}"
             raise life.diverges(record, told)
+        if (node, event.sender) in self._fenced:
+            raise life.diverges(record, f"it had fenced node {event.sender} before")
 
     def _follow(self, life: Life, node: NodeId, record: Record, effects: Iterable[Effect]) -> None:
         if self.verdict.missing:

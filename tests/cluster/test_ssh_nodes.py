@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from hdphrs.observe.replay import replay
 from tests.cluster import sshd
 from tests.cluster.sshd import SshServer, ssh_server
 from tests.cluster.stand_ins import interpreter
@@ -82,13 +83,19 @@ def test_nodes_behind_ssh_work_with_the_programs_own_modules(
     assert sorted(node["host"] for node in nodes) == ["127.0.0.1", "127.0.0.1", "localhost", "localhost"]
 
 
-def test_chaos_behind_ssh_leaves_the_answer_right(start: Start, server: SshServer, hosts: Path, program: Path) -> None:
-    run = start("run", "--ssh", server.command(), "--nodes", hosts, "--kill-at", "0,0,0", program, "wait")
+def test_chaos_behind_ssh_leaves_the_answer_right_and_the_record_conforms(
+    start: Start, server: SshServer, hosts: Path, program: Path, tmp_path: Path
+) -> None:
+    options = ("--ssh", server.command(), "--nodes", hosts, "--trace-protocol", tmp_path / "trace")
+    run = start("run", *options, "--kill-at", "0,0,0", program, "wait")
     assert run.read_line() == "[0, 1, 2, 3]"
     assert wait_until(lambda: len(run.named("hdphrs.node")) == 1)
     status, output, errors = run.finish(b"\n")
     assert (status, output.splitlines()[-1]) == (0, RESULT)
     assert errors.count("hdphrs: chaos: killing node on ") == 3
+    verdict = replay(str(tmp_path / "trace"))
+    assert verdict.conforming, verdict.sentences()
+    assert verdict.tally.deaths == 3
 
 
 @pytest.mark.parametrize("victim", ["launcher", "root node", "program"])
