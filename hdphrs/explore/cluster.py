@@ -215,8 +215,10 @@ class Cluster:
         raise AssertionError(f"no end: futures {unfilled} stay empty; guards {self._open()}")
 
     def check(self) -> None:
-        """Raise if the cluster is in a state in which it must never be."""
+        """Raise if the cluster is in a state in which it must never be; once the root has ended, there is none."""
         running = {node: host.core for node, host in self.hosts.items() if host.runs}
+        if ROOT not in running:
+            return
         scan(
             {node: facts(core, self.hosts) for node, core in running.items()},
             [(source, to, queue) for (source, to), queue in self.queues.items()],

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hdphrs.wire.handshake as handshake
+from hdphrs.config import WIRE_VERSION
 from hdphrs.wire.handshake import HELLO_BYTES, NONCE_BYTES, PROOF_BYTES, Handshake, Role
 
 SECRET = b"s" * 32
@@ -69,10 +70,10 @@ def test_version_differs_then_each_end_names_both_versions(monkeypatch: pytest.M
     monkeypatch.setattr(handshake, "WIRE_VERSION", 7)
     listener = Handshake(Role.LISTENER, SECRET, NONCE_B)
     answer = listener.feed(dialer.start())
-    assert "speaks version 1 of the hdphrs wire format, this node speaks version 7" in str(listener.fault)
+    assert f"speaks version {WIRE_VERSION} of the hdphrs wire format, this node speaks version 7" in str(listener.fault)
     monkeypatch.undo()
     dialer.feed(answer)
-    assert "speaks version 7 of the hdphrs wire format, this node speaks version 1" in str(dialer.fault)
+    assert f"speaks version 7 of the hdphrs wire format, this node speaks version {WIRE_VERSION}" in str(dialer.fault)
 
 
 @pytest.mark.parametrize(
