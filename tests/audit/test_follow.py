@@ -16,7 +16,7 @@ from hdphrs.protocol.node import Node
 from hdphrs.protocol.supervisor import OnNode
 from hdphrs.protocol.tasks import PROGRAM, ROOT, FishId, NodeId, Origin, Spark
 from tests.protocol.harness import Cluster, Host, value_of
-from tests.protocol.play import Faults, Play
+from tests.protocol.play import Faults, Play, Scene
 
 A, B, C = NodeId(0), NodeId(1), NodeId(2)
 
@@ -67,9 +67,8 @@ def test_random_plays_violate_nothing(monkeypatch: pytest.MonkeyPatch, seed: int
     Followed(monkeypatch)
     draw = random.Random(seed)
     faults = Faults(deaths=2, false_suspicions=1, cuts=1, crashes=1, blameless=1, joins=1)
-    Play(faults, nodes=draw.choice([3, 4]), schedulers=draw.choice([1, 2]), wander=draw.random() < 0.3).run(
-        draw.randrange(1000) for _ in range(300)
-    )
+    scene = Scene(nodes=draw.choice([3, 4]), schedulers=draw.choice([1, 2]), wander=draw.random() < 0.3)
+    Play(faults, scene).run(draw.randrange(1000) for _ in range(300))
 
 
 def violation_of(follower: Follower, node: NodeId, event: ev.Event, *effects: fx.Effect) -> int:

@@ -25,7 +25,7 @@ from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Origin, Outcome, Task, TaskRef, Verdict
-from tests.protocol.play import Faults, Move, Play
+from tests.protocol.play import Faults, Move, Play, Scene
 
 T = TypeVar("T")
 
@@ -243,7 +243,7 @@ class ProgramPlay(Play):
         self.program = RunningCluster(nodes, config, function, *args)
         self.cluster = self.program
         self.faults = faults
-        self.wander = False
+        self.scene = Scene(nodes)
         self.program.up(0)
 
     def moves(self) -> list[Move]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from hdphrs.config import CoreConfig
 from hdphrs.protocol.tasks import ROOT
 from tests.protocol.harness import Cluster, Copy
+from tests.protocol.stage import Stage
 
 Move = Callable[[], object]
 
@@ -25,78 +26,136 @@ class Faults:
     crashes: int = 0
     blameless: int = 0
     joins: int = 0
+    late: int = 0
+    """Threads that are placed in the middle of it all, on whatever node, dead ones too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Who is there, and what there is to do."""
+
+    nodes: int = 3
+    schedulers: int = 1
+    sparks: int = 2
+    root_works: bool = True
+    """Whether the root has a scheduler; without one all work must leave it."""
+    wander: bool = False
+    """Nothing is run before the end: sparks are stolen, given back, and stolen again."""
+    poison: bool = False
+    """A spark, and the child of another, kill the scheduler that runs them."""
+    unsupervised: int = 0
+    fish_max: int = 2
+    parked_max: int = 2
+    calm: int = 0
+    """Moves between two chances of a fault."""
+    pace: int = 0
+    """Makes some links faster than others, in as many ways as there are numbers."""
+
+    def haste(self, source: int, to: int) -> int:
+        """How often a link moves."""
+        return (6, 1, 12, 3)[self.pace * (8 * source + to + 1) % 13 % 4] if self.pace else 6
+
+
+POISON = b"0", b"1.0"
 
 
 class Play:
     """One cluster, and every move that it could make next."""
 
-    def __init__(
-        self, faults: Faults, *, nodes: int = 3, schedulers: int = 1, sparks: int = 2, wander: bool = False
-    ) -> None:
-        """With `wander` nothing is run before the end: sparks are stolen, given back, and stolen again."""
-        config = CoreConfig(guards_max=2, fish_max=2, want_max=3, start_max=1, parked_max=2)
-        self.cluster = Cluster(nodes, schedulers=schedulers, config=config, choose=None)
+    _made = 0
+    """Moves until now."""
+
+    def __init__(self, faults: Faults, scene: Scene) -> None:
+        config = CoreConfig(
+            guards_max=2,
+            fish_max=scene.fish_max,
+            want_max=3,
+            start_max=1,
+            parked_max=scene.parked_max,
+            fish_deadline_s=1e6,  # nothing is lost but by a death, so no fish is ever late
+        )
+        poison = POISON if scene.poison else ()
+        self.stage = Stage(scene.nodes, schedulers=scene.schedulers, config=config, poison=poison)
+        self.cluster: Cluster = self.stage
         self.faults = faults
-        self.wander = wander
-        self.cluster.up(0)
+        self.scene = scene
+        if scene.root_works:
+            self.cluster.up(0)
         for node, host in self.cluster.hosts.items():
             if node != ROOT:
                 for origin in host.schedulers:
                     self.cluster.hungry(node, origin)
-        self.cluster.spawn(sparks, depth=2)
-        self.cluster.spawn(sparks)
-        self.cluster.place(nodes - 1)
-        self.cluster.place(nodes - 1, depth=1)
+        self.cluster.spawn(scene.sparks, depth=2)
+        self.cluster.spawn(scene.sparks)
+        self.cluster.place(scene.nodes - 1)
+        self.cluster.place(scene.nodes - 1, depth=1)
+        if scene.unsupervised:
+            self.cluster.spawn(scene.unsupervised, supervised=False)
 
-    def run(self, numbers: Iterable[int]) -> Cluster:
+    def run(self, numbers: Iterable[int]) -> Stage:
         """Make one move for each number, then let everything end without further faults."""
         for number in numbers:
             moves = self.moves()
             if not moves:
                 break
             moves[number % len(moves)]()
+            self._made += 1
+            self.stage.watch()
+        self._leave_somebody()
         self.cluster.finish()
-        return self.cluster
+        self.stage.end()
+        return self.stage
 
     def moves(self) -> list[Move]:
         """What may happen next, in a fixed order; messages weigh more than faults."""
         cluster = self.cluster
         root = cluster.core(0)
+        haste = self.scene.haste
+        faults = self.faults if self._made % (self.scene.calm + 1) == self.scene.calm else Faults()
         moves: list[Move] = []
         for source, to in cluster.links():
-            moves += [lambda source=source, to=to: cluster.deliver(source, to)] * 6  # type: ignore[misc]
+            moves += [lambda source=source, to=to: cluster.deliver(source, to)] * haste(source, to)  # type: ignore[misc]
         for node, host in cluster.hosts.items():
             if not host.runs or host.core.me != node:
                 continue
             for origin, scheduler in host.schedulers.items():
                 at = int(node), int(origin)
                 if scheduler.queue:
-                    if not self.wander:
+                    if not self.scene.wander:
                         moves.append(lambda at=at: cluster.run(*at))  # type: ignore[misc]
                     moves.append(lambda at=at: cluster.give_back(*at))  # type: ignore[misc]
                 elif not scheduler.hungry:
                     moves += [lambda at=at: cluster.hungry(*at)] * 2  # type: ignore[misc]
                 copies = [*scheduler.waiting, *scheduler.queue]
-                if self.faults.crashes and copies:
+                if faults.crashes and copies:
                     moves.append(lambda at=at, copy=copies[0]: self._crash(at, copy))  # type: ignore[misc]
-                if self.faults.blameless and copies:
+                if faults.blameless and copies:
                     moves.append(lambda at=at, copy=copies[0]: self._blameless(at, copy))  # type: ignore[misc]
             if node == ROOT or not root.members.is_live(node):
                 continue
-            if self.faults.deaths:
+            if faults.deaths:
                 moves.append(lambda node=node: self._kill(node))  # type: ignore[misc]
                 moves.append(lambda node=node: self._kill(node, told=True))  # type: ignore[misc]
-            if self.faults.false_suspicions:
+            if faults.false_suspicions:
                 moves.append(lambda node=node: self._accuse(node))  # type: ignore[misc]
-            if self.faults.cuts:
+            if faults.cuts:
                 moves.append(lambda node=node: self._cut(node))  # type: ignore[misc]
         for node, host in cluster.hosts.items():
             if not host.alive and root.members.is_live(node):
                 moves.append(lambda node=node: cluster.suspect(node))  # type: ignore[misc]
-        if self.faults.joins:
+        if faults.joins:
             moves.append(self._join)
+        if faults.late:
+            moves += [lambda node=node: self._place(node) for node in cluster.hosts if self._is_place(node)]  # type: ignore[misc]
         moves.append(lambda: cluster.tick(0.03))
         return moves
+
+    def _leave_somebody(self) -> None:
+        """Somebody must be there to do the work: if no other node is left, the root gets a scheduler."""
+        cluster = self.cluster
+        left = [node for node in cluster.core(0).members.others() if node not in cluster.unruled]
+        if not cluster.hosts[ROOT].schedulers and not any(cluster.hosts[node].runs for node in left):
+            cluster.up(0)
 
     def _kill(self, node: int, *, told: bool = False) -> None:
         self.faults.deaths -= 1
@@ -135,3 +194,10 @@ class Play:
     def _join(self) -> None:
         self.faults.joins -= 1
         self.cluster.join()
+
+    def _is_place(self, node: int) -> bool:
+        return node != ROOT or self.scene.root_works
+
+    def _place(self, node: int) -> None:
+        self.faults.late -= 1
+        self.cluster.place(node)

@@ -1,0 +1,443 @@
+"""Bugs that a sloppy change could bring in, by the role in which they are planted.
+
+What is not here: changes that only cost something and break no promise; each was tried, and found to be harmless.
+"""
+
+from __future__ import annotations
+
+from tests.mutants.patching import Edit, Mutant
+
+SUPERVISOR = (
+    Mutant(
+        "no-recovery",
+        "a death re-creates nothing",
+        (Edit("supervisor.Supervisor.on_death", "elif covers(record.location, dead):", "elif False:"),),
+    ),
+    Mutant(
+        "replica-stays",
+        "the re-created spark has the number of the lost one",
+        (Edit("supervisor.Supervisor.on_death", "record.replica += 1", "pass"),),
+    ),
+    Mutant(
+        "record-stays-there",
+        "the record of a re-created spark still names the dead node",
+        (Edit("supervisor.Supervisor.on_death", "record.location = self._here", "pass"),),
+    ),
+    Mutant(
+        "threads-forgotten",
+        "placed threads are not recovered",
+        (Edit("supervisor.Supervisor.on_death", "elif covers(", "elif not record.placed and covers("),),
+    ),
+    Mutant(
+        "victim-death",
+        "a spark in transition is recovered when its thief dies, but not when its victim does",
+        (Edit("supervisor._nodes", "(location.victim, location.thief)", "(location.thief,)"),),
+    ),
+    Mutant(
+        "thief-death",
+        "a spark in transition is recovered when its victim dies, but not when its thief does",
+        (Edit("supervisor._nodes", "(location.victim, location.thief)", "(location.victim,)"),),
+    ),
+    Mutant(
+        "second-write",
+        "a second result is delivered too",
+        (Edit("supervisor.Supervisor.on_result", "self._records.pop(ref, None) is not None", "True"),),
+    ),
+    Mutant(
+        "record-kept",
+        "the first result does not end supervision",
+        (Edit("supervisor.Supervisor.on_result", "self._records.pop(ref, None)", "self._records.get(ref)"),),
+    ),
+    Mutant(
+        "auth-unrecorded",
+        "AUTH is given and the record stays as it was",
+        (
+            Edit(
+                "supervisor.Supervisor.on_req", "record.location = InTransition(message.victim, message.thief)", "pass"
+            ),
+        ),
+    ),
+    Mutant(
+        "gift-unrecorded",
+        "a spark leaves its own supervisor's pool unrecorded",
+        (Edit("supervisor.Supervisor.authorise", "record.location = InTransition(self._me, thief)", "pass"),),
+    ),
+    Mutant(
+        "old-replica-moves",
+        "REQ is granted to an older replica",
+        (
+            Edit(
+                "supervisor.Supervisor.on_req", "record is None or message.replica != record.replica", "record is None"
+            ),
+        ),
+    ),
+    Mutant(
+        "denied-for-obsolete",
+        "a finished or obsolete copy is denied its leave and goes back to the pool, to be asked for again",
+        (Edit("supervisor.Supervisor.on_req", "return Obsolete(message.request)", "return Denied(message.request)"),),
+    ),
+    Mutant(
+        "obsolete-for-denied",
+        "a spark that may not move now is dropped",
+        (Edit("supervisor.Supervisor.on_req", "return Denied(message.request)", "return Obsolete(message.request)"),),
+    ),
+    Mutant(
+        "left-unmarked",
+        "an unsupervised task that left its node is not known to be lost when nodes die",
+        (Edit("supervisor.Supervisor.authorise", "record.left = True", "pass"),),
+    ),
+    Mutant(
+        "dead-futures-kept",
+        "the futures of a dead scheduler stay supervised",
+        (Edit("supervisor.Supervisor.forget", "if ref.origin == origin", "if False"),),
+    ),
+    Mutant(
+        "charge-forgotten",
+        "the record does not learn of a crash, so a re-creation starts with a full budget",
+        (Edit("supervisor.Supervisor.charge", "record.crashes = spark.crashes", "pass"),),
+    ),
+)
+
+VICTIM = (
+    Mutant(
+        "gift-to-the-dead",
+        "AUTH for a thief that has died meanwhile sends the spark to it",
+        (Edit("victim.Victim.on_auth", "if self._is_dead(catch.thief):", "if False:"),),
+    ),
+    Mutant(
+        "own-ack-lies",
+        "a spark that stays because its thief died is acknowledged in the thief's name",
+        (
+            Edit(
+                "victim.Victim.on_auth",
+                "Ack(spark.ref, spark.replica, self._me)",
+                "Ack(spark.ref, spark.replica, catch.thief)",
+            ),
+        ),
+    ),
+    Mutant(
+        "own-ack-forgotten",
+        "a spark that stays because its thief died is not reported to its supervisor",
+        (
+            Edit(
+                "victim.Victim.on_auth",
+                "return [Send(spark.ref.node, Ack(spark.ref, spark.replica, self._me))]",
+                "return []",
+            ),
+        ),
+    ),
+    Mutant(
+        "auth-drops",
+        "a spark that stays because its thief died is not put back",
+        (Edit("victim.Victim.on_auth", "self._pool.put_back([spark])", "pass"),),
+    ),
+    Mutant(
+        "denied-drops",
+        "a spark whose leave is denied is not put back",
+        (Edit("victim.Victim.on_denied", "self._pool.put_back([guard.spark])", "pass"),),
+    ),
+    Mutant(
+        "denied-sends",
+        "a spark whose leave is denied goes away all the same",
+        (
+            Edit(
+                "victim.Victim.on_denied",
+                "return self._refuse(guard.catch)",
+                "return self._send(guard.catch, [guard.spark])",
+            ),
+        ),
+    ),
+    Mutant(
+        "asks-for-itself",
+        "REQ names the victim where it should name the thief",
+        (Edit("victim.Victim._reserve", "self._me, catch.thief)", "self._me, self._me)"),),
+    ),
+    Mutant(
+        "guard-and-pool",
+        "a spark that waits for its supervisor's answer stays in the pool as well",
+        (Edit("victim.Victim._reserve", "catch.pending += 1", "catch.pending += 1; self._pool.add(spark)"),),
+    ),
+    Mutant(
+        "guards-uncounted",
+        "the guards of a fish are not counted",
+        (Edit("victim.Victim._reserve", "catch.pending += 1", "pass"),),
+    ),
+    Mutant(
+        "orphan-untold",
+        "a guarded orphan is dropped, and the thief is not told",
+        (
+            Edit(
+                "victim.Victim.on_death",
+                "effects += self._refuse(self._guards.pop(request).catch)",
+                "self._guards.pop(request)",
+            ),
+        ),
+    ),
+    Mutant(
+        "early-nowork",
+        "NOWORK is sent while other guards of the same fish still wait for their answers",
+        (Edit("victim.Victim._refuse", "catch.pending or ", ""),),
+    ),
+    Mutant(
+        "nowork-after-gift",
+        "NOWORK is sent although sparks have been",
+        (Edit("victim.Victim._refuse", "catch.answered or ", ""),),
+    ),
+    Mutant(
+        "refuses-the-dead",
+        "NOWORK is sent to a dead thief",
+        (Edit("victim.Victim._refuse", " or self._is_dead(catch.thief)", ""),),
+    ),
+    Mutant(
+        "parked-dead",
+        "the parked fish of a dead thief is kept, and answered",
+        (Edit("victim.Victim.on_death", "if parked.message.thief != dead", ""),),
+    ),
+    Mutant(
+        "parked-lost",
+        "a fish that waits is forgotten when the spark it waited for turns out to be obsolete",
+        (
+            Edit(
+                "victim.Victim.serve_parked",
+                "if not answer:\n",
+                "if not answer:\n                self._parked.popleft()\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "parked-twice",
+        "a fish that waits is answered and goes on waiting",
+        (
+            Edit(
+                "victim.Victim.serve_parked",
+                "            self._parked.popleft()\n            effects += answer",
+                "            effects += answer",
+            ),
+        ),
+    ),
+    Mutant(
+        "expired-untold",
+        "a fish that has waited long enough is dropped in silence",
+        (Edit("victim.Victim.expire", "effects.append(Send(message.thief, NoWork(message.fish)))", "pass"),),
+    ),
+    Mutant(
+        "full-drops",
+        "a spark for which there is no guard left is lost",
+        (Edit("victim.Victim._answer", "self._pool.put_back([spark])\n", "pass\n"),),
+    ),
+)
+
+THIEF = (
+    Mutant(
+        "never-rested",
+        "a thief that rests never fishes again",
+        (Edit("thief.Thief.expire", "self._resting_until_s <= now", "False"),),
+    ),
+    Mutant(
+        "schedule-uncounted",
+        "a fish that was answered with sparks counts as out until its deadline",
+        (Edit("thief.Thief.on_schedule", "self._out.pop(fish, None)", "pass"),),
+    ),
+    Mutant(
+        "fish-dead-counted",
+        "a fish to a dead victim counts as out until its deadline",
+        (Edit("thief.Thief.on_death", "if sent.victim != dead", ""),),
+    ),
+    Mutant(
+        "one-fish-number",
+        "all fish have the same number",
+        (Edit("thief.Thief.hunt", "self._next_fish += 1", "pass"),),
+    ),
+)
+
+SCHEDULERS = (
+    Mutant(
+        "sate-forgotten",
+        "a scheduler whose future is filled gets a task although it goes on",
+        (Edit("node.Node._deliver", "self.schedulers.sate(ref.origin)", "pass"),),
+    ),
+    Mutant(
+        "fed-twice",
+        "a scheduler that was given tasks counts as hungry still",
+        (
+            Edit(
+                "schedulers.Schedulers.assign",
+                "del self._hungry[origin]",
+                "self._hungry[origin] = self._hungry.pop(origin)",
+            ),
+        ),
+    ),
+    Mutant(
+        "hungry-corpse",
+        "a dead scheduler stays among the hungry",
+        (Edit("schedulers.Schedulers.fall", "self._hungry.pop(origin, None)", "pass"),),
+    ),
+    Mutant(
+        "held-lost",
+        "what a dead scheduler held besides the task it was running is lost",
+        (Edit("schedulers.Schedulers.fall", "survivors.append(spark)\n", "pass\n"),),
+    ),
+    Mutant(
+        "blame-elsewhere",
+        "a crash is charged to the tasks that were waiting, not to the one that was running",
+        (Edit("schedulers.Schedulers.fall", "key != running", "key == running"),),
+    ),
+    Mutant(
+        "blame-forgotten",
+        "the child that took its parent down starts from zero each time",
+        (Edit("schedulers.Schedulers.fall", "self._remember(blamed)", "pass"),),
+    ),
+    Mutant(
+        "blameless-blamed",
+        "a scheduler that was killed from outside is charged to its task",
+        (Edit("node.Node._on_scheduler_died", "None if event.blameless else event.crash", "event.crash"),),
+    ),
+    Mutant(
+        "verdict-dropped",
+        "a task that has used up its attempts is given up, and nobody is told",
+        (Edit("node.Node._on_scheduler_died", "effects += self._answer(ref, replica, outcome)", "pass"),),
+    ),
+    Mutant(
+        "given-back-copied",
+        "tasks that a scheduler returns count as held still",
+        (Edit("schedulers.Schedulers.give_back", "held.pop(spark)", "held[spark]"),),
+    ),
+    Mutant(
+        "given-back-lost",
+        "tasks that a scheduler returns are dropped",
+        (Edit("node.Node._put_back", "self.pool.put_back(alive)", "pass"),),
+    ),
+    Mutant(
+        "no-code",
+        "a task is started before its scheduler has the code",
+        (Edit("node.Node._settle", "effects.append(Teach(origin, digest, data))", "pass"),),
+    ),
+)
+
+NODE = (
+    Mutant(
+        "ack-forgotten",
+        "a stolen spark is not acknowledged",
+        (
+            Edit(
+                "node.Node._on_schedule",
+                "effects.append(Send(supervisor, msg.Ack(spark.ref, spark.replica, me)))",
+                "pass",
+            ),
+        ),
+    ),
+    Mutant(
+        "ack-unsent-to-self",
+        "a supervisor that steals its own spark back does not note it",
+        (Edit("node.Node._on_schedule", "self.supervisor.on_ack(spark.ref, spark.replica, me)", "True"),),
+    ),
+    Mutant(
+        "schedule-dropped",
+        "SCHEDULE is dropped when no scheduler is hungry any more",
+        (
+            Edit(
+                "node.Node._on_schedule",
+                "        for spark in sparks:\n",
+                "        for spark in sparks if self.schedulers.hungry else ():\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "purge-too-wide",
+        "PURGE drops other sparks of the same supervisor as well",
+        (Edit("node.Node._purge", "spark.ref in orphans", "spark.ref.node in {ref.node for ref in orphans}"),),
+    ),
+    Mutant(
+        "purge-drops-results",
+        "a node that is told of a death drops the results of a task that it runs for the living",
+        (Edit("node.Node._answer", "self.members.is_dead(ref.node)", "self.members._dead"),),
+    ),
+    Mutant(
+        "stranger-ignored",
+        "a result for a supervisor whose JOINED is still under way is dropped",
+        (Edit("node.Node._answer", "self.members.is_dead(ref.node)", "not self.members.is_live(ref.node)"),),
+    ),
+    Mutant(
+        "code-after",
+        "a spark is sent ahead of its code",
+        (
+            Edit(
+                "node.Node._give",
+                "[*self._code_for(thief, sparks), Send(thief, msg.Schedule(fish, tuple(sparks)))]",
+                "[Send(thief, msg.Schedule(fish, tuple(sparks))), *self._code_for(thief, sparks)]",
+            ),
+        ),
+    ),
+    Mutant(
+        "push-without-code",
+        "a thread is pushed without its code",
+        (
+            Edit(
+                "node.Node._on_placed",
+                "[*self._code_for(node, [spark]), Send(node, msg.Push(spark))]",
+                "[Send(node, msg.Push(spark))]",
+            ),
+        ),
+    ),
+    Mutant(
+        "recreated-lost",
+        "re-created sparks do not reach the pool",
+        (Edit("node.Node._on_dead_node", "self.pool.put_back(recreated)", "pass"),),
+    ),
+    Mutant(
+        "lost-untold",
+        "the futures of lost unsupervised tasks stay empty",
+        (Edit("node.Node._on_dead_node", "effects += [self._deliver(ref, outcome) for ref, outcome in lost]", "pass"),),
+    ),
+    Mutant(
+        "the-dead-speak",
+        "messages of the dead are handled",
+        (Edit("node.Node._on_received", "self.members.is_dead(sender) or ", ""),),
+    ),
+    Mutant(
+        "term-waits-for-the-dead",
+        "the root waits for the acknowledgement of a node that died after TERM",
+        (Edit("node.Node._on_suspicion", "return self._acknowledged(node)", "return []"),),
+    ),
+    Mutant(
+        "parked-unserved",
+        "a fish that waits is not answered when sparks arrive",
+        (Edit("node.Node._settle", "effects += self.victim.serve_parked()", "pass"),),
+    ),
+)
+
+MEMBERSHIP = (
+    Mutant(
+        "epoch-stays",
+        "the epoch does not grow with a death",
+        (Edit("membership.Membership.accuse", "self.epoch += 1", "pass"),),
+    ),
+    Mutant(
+        "deaths-half-told",
+        "DEADNODE reaches only some of the nodes",
+        (Edit("membership.Membership.accuse", "if other != node]", "if other < node]"),),
+    ),
+    Mutant(
+        "newcomer-untold",
+        "a newcomer does not hear who is dead",
+        (Edit("membership.Membership.on_welcome", "dict.fromkeys(message.dead)", "{}"),),
+    ),
+    Mutant(
+        "id-reused",
+        "a node that was buried is forgotten, and may return under its old name",
+        (Edit("membership.Membership.bury", "self._dead[node] = None", "pass"),),
+    ),
+    Mutant(
+        "newcomer-unknown",
+        "the others do not hear of a newcomer",
+        (
+            Edit(
+                "membership.Membership.on_arrived",
+                "effects += [Send(other, Joined(self.epoch, member)) for other in self._others]",
+                "pass",
+            ),
+        ),
+    ),
+)
+
+SLIPS = (*SUPERVISOR, *VICTIM, *THIEF, *SCHEDULERS, *NODE, *MEMBERSHIP)
