@@ -77,7 +77,7 @@ _LEAST = {
 """What is worth lowering, and how far."""
 
 
-def shrink(failed: Result) -> tuple[Result, int]:
+def shrink(failed: Result, tries_max: int = TRIES_MAX) -> tuple[Result, int]:
     """The smallest failure that was found, and after how many runs."""
     best, tries, events = failed, 0, 0
     improved = True
@@ -86,7 +86,7 @@ def shrink(failed: Result) -> tuple[Result, int]:
         for name, value in _smaller(best.drawn):
             if getattr(best.drawn, name) == value:
                 continue  # done with meanwhile
-            if tries >= TRIES_MAX or events >= EVENTS_MAX:
+            if tries >= tries_max or events >= EVENTS_MAX:
                 return best, tries
             tried = run(failed.seed, {**best.fixed, name: value})
             tries += 1

@@ -44,8 +44,7 @@ def tell_draw(drawn: Draw) -> str:
 def rerun(result: Result) -> str:
     """The command that ends where this run ended."""
     fixed = "".join(f" --set {name}={value}" for name, value in result.fixed.items())
-    until = result.events + (result.status == LIVENESS)  # what gives up comes after the last event
-    return f"hdphrs sim --seed={result.seed:#x}{fixed} --until-event={until}"
+    return f"hdphrs sim --seed={result.seed:#x}{fixed} --until-event={result.events}"
 
 
 def tell_event(happening: Happening) -> str:

@@ -76,10 +76,12 @@ class World:
                 raise Stuck("nothing is due any more, and the run has not ended")
             self.now_ns, _, action, argument = pop(due)
             before = self.events
-            action(argument)
-            if self.events == before:
-                self.events = before + 1
-                self.fold = (self.fold * FOLD + self.now_ns) & MASK
+            try:
+                action(argument)
+            finally:  # what fails is an event too
+                if self.events == before:
+                    self.events = before + 1
+                    self.fold = (self.fold * FOLD + self.now_ns) & MASK
             if self.events >= last:
                 if self.events < events_max:
                     return
