@@ -112,11 +112,13 @@ class Surroundings:
 
     nodes: tuple[Node, ...]
     rest: State
+    proposed: str | None
 
     def fresh(self, term: Term) -> str:
-        """A name that occurs nowhere."""
+        """A name that occurs nowhere: the proposed one, if there is one."""
         used = names_of(self.rest) | free_names(term)
-        return next(name for number in range(len(used) + 1) if (name := f"i{number}") not in used)
+        names = [self.proposed] if self.proposed is not None else [f"i{number}" for number in range(len(used) + 1)]
+        return next(name for name in names if name not in used)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +144,18 @@ def rule(*left: Any) -> Callable[[Callable[..., Iterator[Right]]], Callable[...,
     return declare
 
 
-def successors(state: State, name: str, nodes: tuple[Node, ...]) -> Iterator[State]:
-    """Every state that the rule of this name leads to in one step."""
+def successors(state: State, name: str, nodes: tuple[Node, ...], fresh: str | None = None) -> Iterator[State]:
+    """Every state that the rule of this name leads to in one step.
+
+    Args:
+        fresh: how to call an IVar that the rule makes; all names that occur nowhere do as well (α-equivalence).
+    """
     one = RULES[name]
     kinds = [[at for at, atom in enumerate(state) if isinstance(atom, kind)] for kind in one.left]
     for chosen in product(*kinds):
         if len(set(chosen)) == len(chosen):
             rest = tuple(atom for at, atom in enumerate(state) if at not in chosen)
-            for right in one.rights(Surroundings(nodes, rest), *(state[at] for at in chosen)):
+            for right in one.rights(Surroundings(nodes, rest, fresh), *(state[at] for at in chosen)):
                 yield rest + right
 
 
