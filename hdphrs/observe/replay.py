@@ -3,8 +3,8 @@
 What lives here: the order, and what is checked.  Each core is fed what it was fed and must want what it wanted; what a
 node received must be what the other one sent, in the order in which it was sent; and the invariants of `hdphrs.audit`
 must hold: after every event what `Follower` can see of it, and as often as is cheap what only a look at the whole
-cluster shows.  Events that no message orders come in the order of their hosts' clocks, which decides
-nothing: the invariants hold in any order, or the protocol is wrong.
+cluster shows.  Events that no message orders come in the order of their hosts' clocks, which decides nothing: the
+invariants hold in any order, or the protocol is wrong.
 
 A node that was killed has recorded all that anybody has seen of it.  So a message without a sender means that a whole
 trace is missing (then the cores are still compared one by one, but nothing can be said about the cluster), or that

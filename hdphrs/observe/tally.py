@@ -34,13 +34,10 @@ class Tally:
         self._sent: Counter[str] = Counter()
         self._received: Counter[str] = Counter()
         self._futures = self._filled = self._asked = self._answered = 0
+        self.events = 0
+        """Of all nodes."""
         self.deaths = 0
         """Nodes that the root has declared dead."""
-
-    @property
-    def events(self) -> int:
-        """Of all nodes."""
-        return sum(done.events for done in self._lives.values())
 
     @property
     def replicas(self) -> int:
@@ -51,6 +48,7 @@ class Tally:
         """One event of a life."""
         done = self._lives[life]
         done.events += 1
+        self.events += 1
         match event:
             case ev.Received(_, message):
                 done.received += 1
