@@ -20,7 +20,7 @@ from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Origin, Outcome, TaskRef
+from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Origin, Outcome, Task, TaskRef
 
 
 def first(_: int) -> int:
@@ -53,7 +53,7 @@ class Cluster:
         self.trace = hashlib.sha256()
         self._choose = choose
         self._schedulers = schedulers
-        self._checked = False
+        self.checked = False
         self._tickets = 0
         self._codes: dict[tuple[NodeId, NodeId], set[bytes]] = {}
         self._add(Node.root(self.config, self._chooser(ROOT)), ROOT)
@@ -61,7 +61,8 @@ class Cluster:
         for _ in range(nodes - 1):
             self.join()
             self.settle()
-        self._checked = checked
+        self.checked = checked
+        """Whether the invariants are checked after every event."""
 
     def _chooser(self, node: NodeId) -> Callable[[int], int]:
         return self._choose or random.Random(f"chooser of {node}").randrange
@@ -89,20 +90,25 @@ class Cluster:
     def spawn(self, count: int = 1, *, depth: int = 0, supervised: bool = True) -> list[TaskRef]:
         """The program spawns tasks."""
         start = len(self.spawned)
-        tasks = []
-        for slot in range(start, start + count):
-            ref = TaskRef(ROOT, PROGRAM, slot)
-            self.spawned[ref] = b"%d" % slot
-            tasks.append((slot, task(b"%d" % slot, depth=depth, supervised=supervised)))
+        slots = range(start, start + count)
+        return self.spawn_all([(slot, task(b"%d" % slot, depth=depth, supervised=supervised)) for slot in slots])
+
+    def spawn_all(self, tasks: list[tuple[int, Task]]) -> list[TaskRef]:
+        """The program spawns these tasks: (slot, task)."""
+        refs = [TaskRef(ROOT, PROGRAM, slot) for slot, _ in tasks]
+        self.spawned.update((ref, spawned.path) for ref, (_, spawned) in zip(refs, tasks, strict=True))
         self.feed(0, ev.Exported(PROGRAM, tuple(tasks)))
-        return [TaskRef(ROOT, PROGRAM, slot) for slot, _ in tasks]
+        return refs
 
     def place(self, node: int, *, depth: int = 0, supervised: bool = True) -> TaskRef:
         """The program places a task."""
         slot = len(self.spawned)
+        return self.place_one(node, slot, task(b"%d" % slot, depth=depth, supervised=supervised))
+
+    def place_one(self, node: int, slot: int, placed: Task) -> TaskRef:
+        """The program places this task."""
         ref = TaskRef(ROOT, PROGRAM, slot)
-        self.spawned[ref] = b"%d" % slot
-        placed = task(b"%d" % slot, depth=depth, supervised=supervised)
+        self.spawned[ref] = placed.path
         self.feed(0, ev.Placed(PROGRAM, slot, placed, NodeId(node)))
         return ref
 
@@ -265,7 +271,7 @@ class Cluster:
                         self.queues.pop(link, None)
                     if me == ROOT:
                         self.unruled = [accused for accused in self.unruled if accused != dead]
-        if self._checked:
+        if self.checked:
             self.check()
         return effects
 
@@ -276,6 +282,6 @@ class Cluster:
                 known.add(digest)
                 self._codes.setdefault((to, node), set()).add(digest)  # who gives it has it
             case msg.Schedule(_, sparks):
-                assert all(copy.task.code in known for copy in sparks)
+                assert all(copy.task.code in known for copy in sparks if copy.task.code)
             case msg.Push(copy):
-                assert copy.task.code in known
+                assert not copy.task.code or copy.task.code in known

@@ -25,10 +25,17 @@ class Scheduler:
     queue: dict[Copy, Spark] = field(default_factory=dict)
     waiting: dict[Copy, tuple[Spark, dict[int, None]]] = field(default_factory=dict)
     """With the slots of the children that are still out."""
+    resumed: dict[Copy, None] = field(default_factory=dict)
+    """Tasks in the queue that have waited: they have been started, and cannot be given back."""
     hungry: bool = False
     codes: set[bytes] = field(default_factory=set)
     slots: int = 0
     """How many futures it has made."""
+
+    @property
+    def not_started(self) -> tuple[Copy, ...]:
+        """What it could give back."""
+        return tuple(copy for copy in self.queue if copy not in self.resumed)
 
 
 @dataclass(slots=True)
@@ -50,6 +57,14 @@ class Host:
     def runs(self) -> bool:
         """Whether it takes events."""
         return self.alive and self.halt is None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing here has to do with a task."""
+        core = self.core
+        here = len(core.pool) + len(core.supervisor) + len(core.schedulers.held()) + len(self.awaited)
+        guarded = any(True for _ in core.victim.guarded())
+        return not here and not guarded and not any(one.queue or one.waiting for one in self.schedulers.values())
 
     def take(self, event: ev.Event, now: float = 0.0) -> list[fx.Effect]:
         """One event for the core; what it wants of this node is done.
@@ -88,6 +103,7 @@ class Host:
         scheduler = self.schedulers[origin]
         copy = next(iter(scheduler.queue))
         running = scheduler.queue.pop(copy)
+        scheduler.resumed.pop(copy, None)
         children = children_of(running.task)
         if not children:
             outcome = value_of(running.task.path)
@@ -100,9 +116,10 @@ class Host:
 
     def give_back(self, origin: Origin, now: float = 0.0) -> list[fx.Effect]:
         """A scheduler returns all that it has not started."""
-        queue = self.schedulers[origin].queue
-        copies = tuple(queue)
-        queue.clear()
+        scheduler = self.schedulers[origin]
+        copies = scheduler.not_started
+        for copy in copies:
+            del scheduler.queue[copy]
         return self.take(ev.GivenBack(origin, copies), now)
 
     def crash(self, origin: Origin, running: Copy | None, *, blameless: bool, now: float = 0.0) -> list[fx.Effect]:
@@ -156,6 +173,7 @@ class Host:
             if not slots:
                 del scheduler.waiting[copy]
                 scheduler.queue[copy] = _resumed(parent)
+                scheduler.resumed[copy] = None
 
 
 def _resumed(parent: Spark) -> Spark:

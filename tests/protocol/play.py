@@ -123,7 +123,8 @@ class Play:
                 if scheduler.queue:
                     if not self.scene.wander:
                         moves.append(lambda at=at: cluster.run(*at))  # type: ignore[misc]
-                    moves.append(lambda at=at: cluster.give_back(*at))  # type: ignore[misc]
+                    if scheduler.not_started:
+                        moves.append(lambda at=at: cluster.give_back(*at))  # type: ignore[misc]
                 elif not scheduler.hungry:
                     moves += [lambda at=at: cluster.hungry(*at)] * 2  # type: ignore[misc]
                 copies = [*scheduler.waiting, *scheduler.queue]

@@ -1,0 +1,206 @@
+"""Scenarios: a way through a scope as a text that people read and the tests replay.
+
+What lives here: writing, reading and replaying them.  A replay goes through none of the search's tables: it drives a
+`Cluster` of live cores, checks the invariants after every event, and at the end that everything ends.
+
+    # whatever is to be said
+    scope nested
+    hungry 1.1
+    deliver 1 -> 0 choose 1
+    kill 2
+    suspect 2 by 0
+
+`hungry`, `run`, `give`, `crash`, `crash-outer` and `kill-scheduler` name a scheduler; `rested`, `refuse` and `late` are
+timers of a node; `place` is the next task that the program places; `halt` is a node that learns that it was declared
+dead.  After `choose` come the numbers that the core's chooser answers.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterable
+
+from hdphrs.audit.violation import Violation
+from hdphrs.errors import UsageError
+from hdphrs.explore.cluster import Cluster
+from hdphrs.explore.moves import SCHEDULER_WORDS, TIMERS, Move, blamed, make_due, slow_down
+from hdphrs.explore.scope import SCOPES, Scope
+from hdphrs.protocol import effects as fx
+from hdphrs.protocol import events as ev
+from hdphrs.protocol.tasks import NodeId, Origin
+
+LINE = re.compile(
+    r"""(?: deliver\ (?P<source>\d+)\ ->\ (?P<to>\d+)
+          | (?P<scheduler_word>[a-z-]+)\ (?P<node>\d+)\.(?P<origin>\d+)
+          | suspect\ (?P<accused>\d+)\ by\ (?P<by>\d+)
+          | place\ (?P<index>\d+)
+          | (?P<word>[a-z-]+)\ (?P<alone>\d+)
+        )(?:\ choose(?P<choices>(?:\ \d+)+))?""",
+    re.VERBOSE,
+)
+
+
+class Chooser:
+    """Answers what a scenario says; beyond that by chance, always the same."""
+
+    def __init__(self) -> None:
+        self.script: list[int] = []
+        self._random = random.Random("scenario")
+
+    def __call__(self, options: int) -> int:
+        return self.script.pop(0) if self.script else self._random.randrange(options)
+
+
+def write(scope: Scope, told: str, moves: Iterable[Move]) -> str:
+    """A scenario as text."""
+    lines = [f"# {line}" for line in told.splitlines()]
+    return "\n".join([*lines, f"scope {scope.name}", *map(_line, moves), ""])
+
+
+def read(text: str) -> tuple[Scope, list[Move]]:
+    """A scenario from its text.
+
+    Raises:
+        UsageError: a line is none; tells which.
+    """
+    scope: Scope | None = None
+    moves: list[Move] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        line = line.partition("#")[0].strip()
+        if not line:
+            continue
+        if scope is None:
+            name = line.removeprefix("scope ")
+            if line == name or name not in SCOPES:
+                raise UsageError(f"line {number}: expected `scope` and one of {', '.join(SCOPES)}, not {line!r}")
+            scope = SCOPES[name]
+            continue
+        moves.append(_move(number, line))
+    if scope is None:
+        raise UsageError("a scenario begins with its scope")
+    return scope, moves
+
+
+def replay(scope: Scope, moves: Iterable[Move], tell: Callable[[str], None] = lambda _: None) -> Cluster:
+    """Drive a live cluster along a scenario, and then on without further faults until everything has ended.
+
+    Args:
+        tell: called with a line for each move.
+
+    Raises:
+        Violation: an invariant does not hold; or AssertionError out of the core.
+        UsageError: the cluster cannot move as the scenario says.
+    """
+    chooser = Chooser()
+    cluster = scope.cluster(chooser)
+    cluster.check()
+    cluster.checked = True
+    for number, move in enumerate(moves, 1):
+        chooser.script = list(move.choices)
+        told = _line(move)
+        if move.word == "deliver" and cluster.in_flight(move.about, move.node):
+            told += f"    # {cluster.in_flight(move.about, move.node)[0]}"
+        tell(told)
+        if not _is_possible(cluster, scope, move):
+            raise UsageError(f"move {number}, {_line(move)!r}, is not possible there")
+        play(cluster, scope, move)
+    chooser.script = []
+    tell("no further faults")
+    cluster.finish()
+    for node, host in cluster.hosts.items():
+        if host.runs and not host.is_idle:
+            raise Violation(5, f"everything has ended, but node {node} keeps something of a task")
+    return cluster
+
+
+def play(cluster: Cluster, scope: Scope, move: Move) -> None:
+    """One move."""
+    node, origin = move.node, Origin(move.about)
+    host = cluster.hosts[NodeId(node)]
+    match move.word:
+        case "deliver":
+            slow_down(host.core, cluster.in_flight(move.about, node)[0], scope)
+            cluster.deliver(move.about, node)
+        case "run":
+            cluster.run(node, origin)
+        case "give":
+            cluster.give_back(node, origin)
+        case "hungry":
+            cluster.hungry(node, origin)
+        case "crash" | "crash-outer" | "kill-scheduler":
+            running = blamed(host, origin, move.word)
+            cluster.crash(node, origin, running, blameless=move.word == "kill-scheduler")
+        case "kill":
+            cluster.kill(node)
+        case "halt":
+            host.halt = fx.Halt("declared dead", rejoin=True)
+        case "suspect":
+            cluster.feed(node, ev.Suspected(NodeId(move.about)))
+        case "place":
+            slot, placed, at = scope.placed[move.about]
+            cluster.place_one(at, slot, placed)
+        case timer:
+            make_due(host.core, timer)
+            cluster.feed(node, ev.Tick())
+
+
+def _is_possible(cluster: Cluster, scope: Scope, move: Move) -> bool:
+    host = cluster.hosts.get(NodeId(move.node))
+    if host is None or not host.runs:
+        return False
+    scheduler = host.schedulers.get(Origin(move.about))
+    match move.word:
+        case "deliver":
+            return bool(cluster.in_flight(move.about, move.node))
+        case "run":
+            return scheduler is not None and bool(scheduler.queue)
+        case "give":
+            return scheduler is not None and bool(scheduler.not_started)
+        case "hungry":
+            return scheduler is not None and not scheduler.hungry and not scheduler.queue
+        case "crash" | "crash-outer" | "kill-scheduler":
+            return scheduler is not None and bool(scheduler.queue or scheduler.waiting)
+        case "rested":
+            return host.core.thief._resting_until_s is not None
+        case "refuse":
+            return host.core.victim.parked > 0
+        case "late":
+            return host.core.thief.out > 0
+        case "place":
+            return move.about < len(scope.placed)
+        case "suspect":
+            return move.about in cluster.hosts
+        case _:
+            return True
+
+
+def _line(move: Move) -> str:
+    if move.word == "deliver":
+        line = f"deliver {move.about} -> {move.node}"
+    elif move.word in SCHEDULER_WORDS:
+        line = f"{move.word} {move.node}.{move.about}"
+    elif move.word == "suspect":
+        line = f"suspect {move.about} by {move.node}"
+    elif move.word == "place":
+        line = f"place {move.about}"
+    else:
+        line = f"{move.word} {move.node}"
+    return " ".join([line, "choose", *map(str, move.choices)]) if move.choices else line
+
+
+def _move(number: int, line: str) -> Move:
+    match = LINE.fullmatch(line)
+    words = match.groupdict() if match else {}
+    choices = tuple(int(choice) for choice in (words.get("choices") or "").split())
+    if words.get("source"):
+        return Move("deliver", int(words["to"]), int(words["source"]), choices)
+    if words.get("scheduler_word") in SCHEDULER_WORDS:
+        return Move(words["scheduler_word"], int(words["node"]), int(words["origin"]), choices)
+    if words.get("accused"):
+        return Move("suspect", int(words["by"]), int(words["accused"]), choices)
+    if words.get("index"):
+        return Move("place", 0, int(words["index"]), choices)
+    if words.get("word") in (*TIMERS, "kill", "halt"):
+        return Move(words["word"], int(words["alone"]), 0, choices)
+    raise UsageError(f"line {number}: there is no move {line!r}")

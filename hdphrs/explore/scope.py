@@ -1,0 +1,124 @@
+"""Scopes: how much of everything there is in one search.
+
+What lives here: the bounds, by name.  Within them a search leaves nothing out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hdphrs.config import CoreConfig
+from hdphrs.explore.cluster import Cluster, first
+from hdphrs.explore.work import task
+from hdphrs.protocol.tasks import NodeId, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One task of the program: it spawns one child on each level below it."""
+
+    depth: int = 0
+    at: int | None = None
+    """Placed on this node by `spawn_at`; otherwise a spark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The bounds of one search."""
+
+    name: str
+    told: str
+    """What it is for, in a few words."""
+    program: tuple[Job, ...]
+    """What the program spawns, in this order; sparks at the beginning, placed tasks at any time."""
+    nodes: int = 3
+    root_works: bool = False
+    """Whether the root has a scheduler too; every other node has one."""
+    deaths: int = 0
+    suspicions: int = 0
+    """Nodes that are declared dead and go on until they hear of it, and news of a death by way of another node."""
+    crashes: int = 0
+    """Deaths of schedulers."""
+    gives: bool = False
+    """Whether schedulers give back tasks that they have not started."""
+    rests: bool = False
+    """Whether refusals are quick, so that thieves rest; otherwise a refused thief asks at once again."""
+    lates: int = 0
+    """Fish that are given up while they are still on their way."""
+    config: CoreConfig = field(
+        default=CoreConfig(
+            fish_max=1, want_max=1, guards_max=1, start_max=1, parked_max=1, park_s=1.0, backoff_max_s=0.001
+        )
+    )
+    must: tuple[str, ...] = ()
+    """What a search must have met, or it has proved nothing."""
+
+    @property
+    def placed(self) -> tuple[tuple[int, Task, NodeId], ...]:
+        """The tasks that the program places, at any time: (slot, task, node)."""
+        return tuple(
+            (slot, self._task(slot, job), NodeId(job.at)) for slot, job in enumerate(self.program) if job.at is not None
+        )
+
+    def cluster(self, choose: Callable[[int], int] = first) -> Cluster:
+        """A cluster at the beginning of the search: all have joined, the sparks are in the pool of the root."""
+        cluster = Cluster(self.nodes, config=self.config, choose=choose, checked=False)
+        if self.root_works:
+            cluster.up(0)
+        sparks = [(slot, self._task(slot, job)) for slot, job in enumerate(self.program) if job.at is None]
+        cluster.spawn_all(sparks)
+        return cluster
+
+    def _task(self, slot: int, job: Job) -> Task:
+        return task(b"%d" % slot, depth=job.depth, children=1, code=b"")
+
+
+STEALING = ("stolen", "given", "replicas", "deaths_seen", "stale", "duplicates")
+SCOPES: dict[str, Scope] = {
+    scope.name: scope
+    for scope in (
+        Scope(
+            "guards",
+            "two sparks that are given back and stolen again, one death",
+            (Job(), Job()),
+            deaths=1,
+            gives=True,
+            must=(*STEALING[:5], "denied", "obsolete"),
+        ),
+        Scope(
+            "orphans",
+            "one task with a child, given back, one death",
+            (Job(1),),
+            deaths=1,
+            gives=True,
+            must=(*STEALING, "denied", "obsolete", "orphans"),
+        ),
+        Scope(
+            "placed",
+            "a placed task with a child, one death",
+            (Job(1, at=1),),
+            root_works=True,
+            deaths=1,
+            must=("stolen", "given", "replicas", "placed", "orphans"),
+        ),
+        Scope(
+            "one",
+            "one spark, given back, two deaths",
+            (Job(),),
+            root_works=True,
+            deaths=2,
+            gives=True,
+            must=(*STEALING, "denied", "obsolete"),
+        ),
+        Scope(
+            "nested",
+            "two sparks, one of them with a child, two deaths, thieves that rest",
+            (Job(1), Job()),
+            root_works=True,
+            deaths=2,
+            rests=True,
+            must=(*STEALING, "denied", "orphans"),
+        ),
+    )
+}
