@@ -12,6 +12,12 @@ import pytest
 from tests.e2e.harness import MARK, Cluster, eventually
 
 
+@pytest.fixture(autouse=True)
+def recorded(cluster: Cluster) -> None:
+    """Every run here is replayed in the end, see `Cluster.replay`."""
+    cluster.recorded = True
+
+
 def test_a_closed_pipe_behind_stdout_costs_no_scheduler_its_life(cluster: Cluster) -> None:
     program = cluster.write(
         """
