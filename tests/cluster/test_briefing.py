@@ -62,6 +62,7 @@ def test_nodes_of_one_host_talk_over_loopback_with_a_secret(options: RunOptions,
     for node in (first, second):
         assert (node.credentials, node.program_archive, node.bind) == (None, None, LOOPBACK)
         assert (node.reliable, node.attempts_max, node.detect_after_s, node.verbose) == (False, 7, 2.5, True)
+        assert node.trace == "/some/folder"
     assert first.secret == second.secret
     assert len(first.secret) == 32
     assert (first.seed, second.seed) == (11, 12)

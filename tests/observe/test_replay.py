@@ -13,7 +13,9 @@ import trio
 import trio.testing
 
 from hdphrs import __version__
+from hdphrs.config import CoreConfig
 from hdphrs.errors import ProtocolError, UsageError
+from hdphrs.node.recorder import Recorder
 from hdphrs.observe.replay import Verdict, replay
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
@@ -21,7 +23,7 @@ from hdphrs.protocol import messages as msg
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.supervisor import Supervisor
 from hdphrs.protocol.tasks import NodeId, Spark
-from hdphrs.wire.trace import Record, TraceFile, encode_header, encode_record, first_line
+from hdphrs.wire.trace import Header, Record, TraceFile, encode_header, encode_record, first_line
 from tests.node.test_whole_cluster import between
 from tests.node.virtual import Happening, VirtualCluster, tree
 
@@ -286,16 +288,19 @@ def test_fault_beside_a_missing_trace_is_told_too(run: Path) -> None:
     assert "it had 0 effects" in fault_of(run)
 
 
-def test_newcomer_that_was_killed_before_its_welcome_is_not_missed(run: Path) -> None:
-    trace = Trace(run, 0)
-    welcome = trace.records[trace.find(lambda record: isinstance(record.event, ev.Arrived))]
-    assert isinstance(welcome.event, ev.Arrived)
-    nameless = Trace(run, 1)
-    nameless.header = replace(nameless.header, host="host 7")
-    nameless.path = run / "node-host 7-1-1.trace"
-    nameless.records = []
-    nameless.write()
-    assert replay(str(run)).conforming
+@pytest.mark.parametrize("recorded", [True, False])
+def test_newcomer_that_was_killed_before_its_welcome_is_missed_only_if_it_left_no_file(
+    tmp_path: Path, recorded: bool
+) -> None:
+    header = Header(b"run", True, "host", 1, 0.0, 0.0, CoreConfig())
+    root = Recorder(str(tmp_path), header, pytest.fail)
+    core = Node.root(header.config, root.watch(lambda n: 0))
+    root.handle(core, ev.Arrived(1, "host", 1, ("host", 1), 2), 0.0)
+    root.close()
+    if recorded:
+        Recorder(str(tmp_path), replace(header, root=False, pid=2), pytest.fail).close()
+    verdict = replay(str(tmp_path))
+    assert list(verdict.missing) == ([] if recorded else [1])
 
 
 def test_folder_without_a_run_is_refused(tmp_path: Path) -> None:
