@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import pytest
 
-from hdphrs.config import CoreConfig
 from hdphrs.explore.cluster import Cluster
 from hdphrs.explore.work import task, value_of
 from hdphrs.protocol import events as ev
@@ -18,26 +17,14 @@ from hdphrs.protocol.effects import Deliver
 from hdphrs.protocol.tasks import PROGRAM, NodeId, Origin, TaskRef
 from tests.paper.abstraction import abstract, assert_takes, term_of
 from tests.paper.machine import Dead, Full, OverSpark, OverThread, Spark, State, Thread, Zombie, same, successors
+from tests.paper.scenes import STEAL, A, B, C, D, deliver_until, obsolete_copy, spark_on_b, steal
 from tests.paper.terms import AllNodes, Get, Lit, Name, Return, SpawnAt, Term, root
 from tests.paper.terms import Spawn as SpawnTerm
-from tests.paper.test_section_4 import deliver_until
 from tests.protocol.scenes import orphan_to_be, pooled, stolen_spark
 
-A, B, C, D = (NodeId(node) for node in range(4))
 TASK = term_of(task(b"0"))
 RUN = "eval bind normalize"
 """User code: what a scheduler does with a thread, unseen by the core, up to its write."""
-
-
-def spark_on_b() -> tuple[Cluster, TaskRef]:
-    """A supervises one spark, which B has stolen and not begun.  B is not hungry; C will fish in B, and D in C."""
-    choices = iter((0, 1, 2))
-    cluster = Cluster(4, config=CoreConfig(fish_max=1), choose=lambda _: next(choices))
-    (ref,) = cluster.spawn()
-    cluster.hungry(B)
-    cluster.settle()
-    cluster.give_back(B)
-    return cluster, ref
 
 
 def main(term: Term) -> State:
@@ -118,17 +105,6 @@ def test_task_that_ends_where_it_was_spawned_writes_without_a_message() -> None:
     assert_takes(before, f"convert {RUN} rput_empty_spark gc_thread", abstract(cluster))
 
 
-def obsolete_copy() -> tuple[Cluster, TaskRef]:
-    """Figure 8: B has died, C has the old copy of a spark, A a new one."""
-    cluster, ref = spark_on_b()
-    cluster.hungry(C)
-    for source, to, kind in ((C, B, msg.Fish), (B, A, msg.Req), (A, B, msg.Auth), (B, C, msg.Schedule)):
-        deliver_until(cluster, source, to, kind)
-    cluster.kill(B)
-    cluster.suspect(B)
-    return cluster, ref
-
-
 def test_rput_full_is_a_later_result() -> None:
     cluster, ref = obsolete_copy()
     cluster.feed(A, ev.Received(D, msg.Result(ref, 1, value_of(b"%d" % ref.slot))))
@@ -180,14 +156,8 @@ def test_figure_10_track_migrate_track() -> None:
     SCHEDULE arrives, (track) when the ACK does.  FISH and AUTH stand for none."""
     cluster, ref = spark_on_b()
     cluster.hungry(C)
-    steps = [
-        (C, B, msg.Fish, "", {B}),
-        (B, A, msg.Req, "track", {B, C}),
-        (A, B, msg.Auth, "", {B, C}),
-        (B, C, msg.Schedule, "migrate", {B, C}),
-        (C, A, msg.Ack, "track", {C}),
-    ]
-    for source, to, kind, rule, tracked in steps:
+    rules = [("", {B}), ("track", {B, C}), ("", {B, C}), ("migrate", {B, C}), ("track", {C})]
+    for (source, to, kind), (rule, tracked) in zip(STEAL, rules, strict=True):
         before = abstract(cluster)
         deliver_until(cluster, source, to, kind)
         assert_takes(before, rule, abstract(cluster))
@@ -270,9 +240,7 @@ def test_recover_spark_is_what_deadnode_does_to_a_tracked_spark() -> None:
 def test_recover_spark_makes_a_second_copy_while_the_first_is_in_transit() -> None:
     """Figure 8 in the terms of Figure 5: C's spark survives, and A makes another."""
     cluster, _ = spark_on_b()
-    cluster.hungry(C)
-    for source, to, kind in ((C, B, msg.Fish), (B, A, msg.Req), (A, B, msg.Auth), (B, C, msg.Schedule)):
-        deliver_until(cluster, source, to, kind)
+    steal(cluster, msg.Schedule)
     cluster.kill(B)
     before = abstract(cluster)
     cluster.suspect(B)
