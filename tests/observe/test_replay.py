@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -82,12 +83,18 @@ def run(recorded: Path, tmp_path: Path) -> Path:
 class Trace:
     """One file, to be changed."""
 
-    def __init__(self, folder: Path, node: int) -> None:
-        (self.path,) = folder.glob(f"node-host {node}-*-1.trace")
+    def __init__(self, path: Path) -> None:
+        self.path = path
         file = TraceFile(str(self.path), self.path.read_bytes(), __version__)
         assert file.header is not None
         self.header = file.header
         self.records = list(file.records())
+
+    @classmethod
+    def of(cls, folder: Path, node: int) -> Trace:
+        """That of one node's first life."""
+        (path,) = folder.glob(f"node-host {node}-*-1.trace")
+        return cls(path)
 
     def find(self, wanted: Callable[[Record], object]) -> int:
         """The number of the first event of this kind, counted from 0."""
@@ -126,8 +133,21 @@ def test_replay_says_the_same_each_time(run: Path) -> None:
     assert told(replay(str(run))) == told(replay(str(run)))
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("disturb", [deaths, fenced_for_a_while])
+def test_clocks_that_disagree_decide_nothing(tmp_path: Path, disturb: Disturb, seed: int) -> None:
+    record(tmp_path, disturb, seed=seed)
+    chance = random.Random(seed)
+    for path in sorted(tmp_path.iterdir()):
+        trace = Trace(path)
+        skew_s = chance.choice([-10.0, -0.1, 0.0, 0.1, 10.0])
+        trace.header = replace(trace.header, wall_s=trace.header.wall_s + skew_s)
+        trace.write()
+    assert replay(str(tmp_path)).sentences()[0].startswith("conforming: ")
+
+
 def test_last_record_that_was_cut_by_a_kill_is_no_fault(run: Path) -> None:
-    trace = Trace(run, 1)
+    trace = Trace.of(run, 1)
     trace.path.write_bytes(trace.path.read_bytes() + b"\0\0\1")
     assert replay(str(run)).conforming
 
@@ -136,7 +156,7 @@ def test_last_record_that_was_cut_by_a_kill_is_no_fault(run: Path) -> None:
 
 
 def test_changed_effect_is_found_with_its_node_and_event(run: Path) -> None:
-    trace = Trace(run, 2)
+    trace = Trace.of(run, 2)
     number = trace.find(lambda record: any(isinstance(effect, fx.Demand) for effect in record.effects or ()))
     old = trace.records[number]
     assert old.effects is not None
@@ -149,7 +169,7 @@ def test_changed_effect_is_found_with_its_node_and_event(run: Path) -> None:
 
 
 def test_effect_that_is_gone_is_found(run: Path) -> None:
-    trace = Trace(run, 2)
+    trace = Trace.of(run, 2)
     number = trace.find(lambda record: record.effects)
     trace.records[number] = replace(trace.records[number], effects=())
     trace.write()
@@ -161,7 +181,7 @@ def received(record: Record) -> bool:
 
 
 def test_message_that_came_twice_is_found(run: Path) -> None:
-    trace = Trace(run, 2)
+    trace = Trace.of(run, 2)
     number = trace.find(received)
     trace.records.insert(number, trace.records[number])
     trace.write()
@@ -169,7 +189,7 @@ def test_message_that_came_twice_is_found(run: Path) -> None:
 
 
 def test_message_that_overtook_another_is_found(run: Path) -> None:
-    trace = Trace(run, 0)
+    trace = Trace.of(run, 0)
     one = trace.find(received)
     first = trace.records[one].event
     assert isinstance(first, ev.Received)
@@ -189,7 +209,7 @@ def test_message_that_overtook_another_is_found(run: Path) -> None:
 
 
 def test_event_that_was_lost_is_found(run: Path) -> None:
-    trace = Trace(run, 2)
+    trace = Trace.of(run, 2)
     del trace.records[trace.find(lambda record: isinstance(record.event, ev.SchedulerUp))]
     trace.write()
     assert fault_of(run).startswith("node 2 ")
@@ -200,7 +220,7 @@ def test_event_that_was_lost_is_found(run: Path) -> None:
     [(lambda draws: (), "nothing was drawn"), (lambda draws: (99, *draws[1:]), "it was 99"), ((0,), "1 times more")],
 )
 def test_changed_draw_is_found(run: Path, change: object, told: str) -> None:
-    trace = Trace(run, 2)
+    trace = Trace.of(run, 2)
     number = trace.find(lambda record: record.draws)
     old = trace.records[number]
     draws = change(old.draws) if callable(change) else (*old.draws, 0)
@@ -210,14 +230,14 @@ def test_changed_draw_is_found(run: Path, change: object, told: str) -> None:
 
 
 def test_time_that_runs_backwards_is_found(run: Path) -> None:
-    trace = Trace(run, 2)
+    trace = Trace.of(run, 2)
     trace.records[9] = replace(trace.records[9], now_s=trace.records[8].now_s - 1)
     trace.write()
     assert "event 10, " in fault_of(run)
 
 
 def test_message_that_nobody_sent_is_found(run: Path) -> None:
-    trace = Trace(run, 2)
+    trace = Trace.of(run, 2)
     number = max(
         number
         for number, record in enumerate(trace.records)
@@ -231,7 +251,7 @@ def test_message_that_nobody_sent_is_found(run: Path) -> None:
 
 
 def test_core_that_raised_in_the_run_is_told(run: Path) -> None:
-    trace = Trace(run, 2)
+    trace = Trace.of(run, 2)
     trace.records[9:] = [replace(trace.records[9], effects=None)]
     trace.write()
     assert fault_of(run).endswith("the core raised an error in the run, and does not now")
@@ -270,7 +290,7 @@ def test_bug_that_is_in_the_run_too_is_found_by_the_invariants(tmp_path: Path, m
 
 @pytest.mark.parametrize("node", [0, 1, 2])
 def test_missing_trace_is_told_and_the_others_are_compared_all_the_same(run: Path, node: int) -> None:
-    Trace(run, node).path.unlink()
+    Trace.of(run, node).path.unlink()
     verdict = replay(str(run))
     assert verdict.fault is None
     assert not verdict.conforming
@@ -280,8 +300,8 @@ def test_missing_trace_is_told_and_the_others_are_compared_all_the_same(run: Pat
 
 
 def test_fault_beside_a_missing_trace_is_told_too(run: Path) -> None:
-    Trace(run, 1).path.unlink()
-    trace = Trace(run, 2)
+    Trace.of(run, 1).path.unlink()
+    trace = Trace.of(run, 2)
     number = trace.find(lambda record: record.effects)
     trace.records[number] = replace(trace.records[number], effects=())
     trace.write()
@@ -312,7 +332,7 @@ def test_folder_without_a_run_is_refused(tmp_path: Path) -> None:
 
 
 def test_traces_of_two_runs_are_refused(run: Path) -> None:
-    trace = Trace(run, 2)
+    trace = Trace.of(run, 2)
     trace.header = replace(trace.header, run=b"another")
     trace.write()
     with pytest.raises(UsageError, match=r"holds the traces of several runs$"):
@@ -320,13 +340,13 @@ def test_traces_of_two_runs_are_refused(run: Path) -> None:
 
 
 def test_two_traces_of_one_node_are_refused(run: Path) -> None:
-    shutil.copy(Trace(run, 2).path, run / "copy.trace")
+    shutil.copy(Trace.of(run, 2).path, run / "copy.trace")
     with pytest.raises(UsageError, match=r"holds two traces of node 2 \(host 2, process 1\)$"):
         replay(str(run))
 
 
 def test_damaged_trace_is_refused(run: Path) -> None:
-    path = Trace(run, 2).path
+    path = Trace.of(run, 2).path
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
