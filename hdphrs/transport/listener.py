@@ -24,7 +24,8 @@ from hdphrs.wire.handshake import Role
 log = logging.getLogger("hdphrs.transport")
 
 STRANGERS_MAX: Final = 64
-"""Connections that have not proved themselves, at a time; others wait in the backlog."""
+"""Connections that have not proved themselves, at a time.  One more, and the oldest of them must go: those that only
+take up room keep nobody out."""
 
 _BACKLOG: Final = 1024
 _EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
@@ -80,30 +81,44 @@ class Listener:
         self._secret = secret
         self._tls = tls
         self._welcome = welcome
-        self._strangers = trio.Semaphore(STRANGERS_MAX)
+        self._strangers: dict[trio.CancelScope, None] = {}
+        """The oldest first."""
 
     async def run(self) -> None:
         """Accept until cancelled."""
         listener = trio.SocketListener(trio.socket.from_stdlib_socket(self._sock))
         async with trio.open_nursery() as nursery:
             while True:
-                await self._strangers.acquire()
                 try:
                     raw = await listener.accept()
                 except OSError as error:
-                    self._strangers.release()
                     if error.errno not in _EXHAUSTED:
                         raise
                     log.warning("cannot accept connections for now: %s", error.strerror)
                     await trio.sleep(_EXHAUSTED_PAUSE_S)
                 else:
-                    nursery.start_soon(self._on_connection, raw)
+                    if len(self._strangers) >= STRANGERS_MAX:
+                        self._turn_out_oldest()
+                    nursery.start_soon(self._on_connection, raw, self._new_stranger())
 
-    async def _on_connection(self, raw: trio.SocketStream) -> None:
+    def _new_stranger(self) -> trio.CancelScope:
+        scope = trio.CancelScope()
+        self._strangers[scope] = None
+        return scope
+
+    def _turn_out_oldest(self) -> None:
+        oldest = next(iter(self._strangers))
+        del self._strangers[oldest]
+        oldest.cancel()
+        log.warning("%d connections at a time do not prove themselves; the oldest is closed", STRANGERS_MAX)
+
+    async def _on_connection(self, raw: trio.SocketStream, scope: trio.CancelScope) -> None:
+        greeted = None
         try:
-            greeted = await self._meet(raw)
+            with scope:
+                greeted = await self._meet(raw)
         finally:
-            self._strangers.release()
+            self._strangers.pop(scope, None)
         if greeted is not None:
             await self._welcome(*greeted)
 

@@ -134,22 +134,27 @@ def test_version_differs_then_both_ends_name_both_versions(
     assert "speaks version 9 of the hdphrs wire format, this node speaks version 1" in record.getMessage()
 
 
-def test_more_strangers_than_allowed_wait_until_one_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strangers_that_take_up_all_the_room_keep_nobody_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(listener_module, "STRANGERS_MAX", 2)
 
     async def main() -> None:
         async with cluster() as c:
             root = await c.start(ROOT)
-            strangers = [await trio.open_tcp_stream("127.0.0.1", root.port) for _ in range(2)]
+            strangers = [await trio.open_tcp_stream("127.0.0.1", root.port) for _ in range(4)]
             await settle()
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(c.join)
-                await settle()
-                assert not root.inbox.events
-                for stranger in strangers:
-                    await stranger.aclose()
+            for stranger in strangers[:2]:
+                assert await stranger.receive_some() == b""
+            await still_works(c, root)
+            assert await strangers[2].receive_some() == b""
+            for stranger in strangers:
+                await stranger.aclose()
 
     run(main)
+    assert {record.getMessage() for record in caplog.records} == {
+        "2 connections at a time do not prove themselves; the oldest is closed"
+    }
 
 
 async def greet(port: int, *greetings: object) -> FrameStream:
