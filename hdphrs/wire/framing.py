@@ -106,24 +106,32 @@ class FrameDecoder:
     def _unpack(self, data: bytes | bytearray | memoryview, body: int, end: int) -> object:
         try:
             if end - body <= _COPY_BYTES_MAX:
-                return _unpack(data[body:end])
+                return decode_object(data[body:end])
             with memoryview(data) as view, view[body:end] as part:
-                return _unpack(part)
-        except (ValueError, TypeError, OverflowError, MemoryError, msgpack.UnpackException) as error:
-            raise self._violation(f"a malformed frame: {error or type(error).__name__}") from error
+                return decode_object(part)
+        except ProtocolError as error:
+            self._fault = str(error)
+            raise
 
     def _violation(self, what: str) -> ProtocolError:
         self._fault = what
         return ProtocolError(what)
 
 
-def _unpack(part: bytes | bytearray | memoryview) -> object:
-    if len(part) < _TRUSTED_BYTES:
-        _verify_lengths(part)
-    obj: object = msgpack.unpackb(
-        part, raw=False, strict_map_key=True, max_array_len=ITEMS_MAX, max_map_len=ITEMS_MAX, max_ext_len=0
-    )
-    return obj
+def decode_object(part: bytes | bytearray | memoryview) -> Any:
+    """The object in the body of a frame.
+
+    Raises:
+        ProtocolError: there is none, or more than one.
+    """
+    try:
+        if len(part) < _TRUSTED_BYTES:
+            _verify_lengths(part)
+        return msgpack.unpackb(
+            part, raw=False, strict_map_key=True, max_array_len=ITEMS_MAX, max_map_len=ITEMS_MAX, max_ext_len=0
+        )
+    except (ValueError, TypeError, OverflowError, MemoryError, msgpack.UnpackException) as error:
+        raise ProtocolError(f"a malformed frame: {error or type(error).__name__}") from error
 
 
 def _verify_lengths(part: bytes | bytearray | memoryview) -> None:

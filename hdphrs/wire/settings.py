@@ -16,10 +16,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import IO, Any
 
-import msgpack
-
 from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, JOIN_DEADLINE_S, WIRE_VERSION
-from hdphrs.errors import StartError
+from hdphrs.errors import ProtocolError, StartError
+from hdphrs.wire.framing import HEADER_BYTES, FrameDecoder, encode_frame
 
 LEASH_KILL = b"K"
 PROGRAM_FD_VARIABLE = "HDPHRS_PROGRAM_FD"
@@ -32,6 +31,8 @@ SEQUENTIAL_VARIABLE = "HDPHRS_SEQUENTIAL"
 """Set if there is no node, and everything runs in the program."""
 
 SETTINGS_BYTES_MAX = 64 << 20
+
+_NO_SETTINGS = "hdphrs.node is started by hdphrs itself; its standard input holds no settings"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,29 +91,39 @@ def _versions() -> dict[str, Any]:
 
 
 def encode_settings(settings: NodeSettings) -> bytes:
-    """The settings as the first frame on a node's standard input: a length, then a msgpack map."""
-    body: bytes = msgpack.packb({"versions": _versions(), "settings": asdict(settings)})
-    return len(body).to_bytes(4, "big") + body
+    """The settings as the first frame on a node's standard input."""
+    return encode_frame({"versions": _versions(), "settings": asdict(settings)})
 
 
 def read_settings(stream: IO[bytes]) -> NodeSettings:
     """Read the settings from an unbuffered standard input.
 
     Raises:
-        StartError: the stream ended early, or the launcher runs another version of Python or of hdphrs.
+        StartError: these are no settings, or the launcher runs another version of Python or of hdphrs.
     """
-    length = int.from_bytes(_read_exactly(stream, 4), "big")
+    header = _read_exactly(stream, HEADER_BYTES)
+    length = int.from_bytes(header, "big")
     if length > SETTINGS_BYTES_MAX:
-        raise StartError("hdphrs.node is started by hdphrs itself; its standard input holds no settings")
-    message = msgpack.unpackb(_read_exactly(stream, length))
-    theirs, ours = message["versions"], _versions()
+        raise StartError(_NO_SETTINGS)
+    try:
+        (message,) = FrameDecoder(SETTINGS_BYTES_MAX).feed(header + _read_exactly(stream, length))
+        _check_versions(message["versions"])
+        return _unpack(message["settings"])
+    except (ProtocolError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise StartError(_NO_SETTINGS) from error
+
+
+def _check_versions(theirs: dict[str, Any]) -> None:
+    ours = _versions()
     for what, label in (("python", "Python"), ("wire", "hdphrs wire format")):
         if theirs.get(what) != ours[what]:
             raise StartError(
                 f"this host runs {label} {ours[what]}, the program's host runs {theirs.get(what)}; "
                 f"install the same version on both, or name it with python=PATH in the hosts file"
             )
-    values = message["settings"]
+
+
+def _unpack(values: dict[str, Any]) -> NodeSettings:
     if values["credentials"] is not None:
         values["credentials"] = Credentials(**values["credentials"])
     values["root_addresses"] = tuple((host, port) for host, port in values["root_addresses"])

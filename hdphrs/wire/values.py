@@ -22,12 +22,15 @@ import msgpack
 from hdphrs.config import FRAME_BYTES_MAX
 from hdphrs.errors import (
     CannotTravelError,
+    ProtocolError,
     RemoteTraceback,
     TaskCrashedError,
     TaskError,
     TaskLostError,
 )
 from hdphrs.protocol.tasks import Crash, Outcome, Verdict
+from hdphrs.wire.codec import unpack_str
+from hdphrs.wire.framing import decode_object
 from hdphrs.wire.pickling import PICKLE_PROTOCOL, PLAIN, dumps, loads
 
 PACKAGE = str(Path(__file__).parent.parent)
@@ -126,9 +129,9 @@ def load_outcome(outcome: Outcome) -> tuple[bool, Any]:
         case Verdict.RAISED:
             return False, _load_error(outcome.data)
         case Verdict.CRASHED:
-            return False, _crash_error(outcome.data.decode(), outcome.crashes)
+            return False, _crash_error(_decoded(outcome.data), outcome.crashes)
         case Verdict.LOST:
-            return False, TaskLostError(outcome.data.decode())
+            return False, TaskLostError(_decoded(outcome.data))
 
 
 def summary(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
@@ -161,7 +164,11 @@ def _crash_error(name: str, crashes: Sequence[Crash]) -> TaskCrashedError:
 
 
 def _load_error(data: bytes) -> BaseException:
-    pickled, name, type_name, message, text, flaw = msgpack.unpackb(data)
+    try:
+        pickled, *texts = decode_object(data)
+        name, type_name, message, text, flaw = map(unpack_str, texts)
+    except (ProtocolError, TypeError, ValueError) as obstacle:
+        return TaskError(f"a task raised an exception, of which nothing legible has arrived: {reason(obstacle)}")
     error: BaseException | None = None
     if pickled is not None:
         try:
@@ -179,6 +186,10 @@ def _load_error(data: bytes) -> BaseException:
     # A frozen dataclass refuses plain assignment.
     BaseException.__cause__.__set__(error, RemoteTraceback(text))  # type: ignore[union-attr]
     return error
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode(errors="replace")
 
 
 def _formatted(error: BaseException) -> str:

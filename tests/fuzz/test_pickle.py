@@ -1,0 +1,69 @@
+"""Who may unpickle: the processes that run user code, and no node.  Proved by the code's structure."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[2] / "hdphrs"
+UNPICKLERS = {"pickle", "_pickle", "cloudpickle", "marshal", "shelve", "dill", "copyreg", "multiprocessing"}
+"""Modules that turn bytes into objects of any class; multiprocessing does so with whatever its connections bring."""
+
+
+def _imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _importers(of: set[str]) -> set[str]:
+    return {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if any(name in of or name.partition(".")[0] in of for name in _imports(path))
+    }
+
+
+def test_two_modules_import_an_unpickler() -> None:
+    assert _importers(UNPICKLERS) == {"wire/pickling.py", "wire/values.py"}
+
+
+def test_pickle_is_loaded_in_one_module() -> None:
+    loading = {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr in ("loads", "load", "Unpickler")
+        if isinstance(node.value, ast.Name) and node.value.id in UNPICKLERS
+    }
+    assert loading == {"wire/pickling.py"}
+
+
+def test_what_pickles_is_imported_only_where_user_code_runs() -> None:
+    pickling = {f"hdphrs.wire.{name}" for name in ("pickling", "values", "code", "capture")}
+    assert _importers(pickling) == {
+        "program/port.py",
+        "scheduler/export.py",
+        "scheduler/hub.py",
+        "wire/capture.py",
+        "wire/code.py",
+        "wire/values.py",
+    }
+
+
+def test_node_process_does_not_even_load_the_unpickler() -> None:
+    script = (
+        "import sys, hdphrs.node.life, hdphrs.transport.tcp\n"
+        f"print(*sorted(set(sys.modules) & {UNPICKLERS - {'copyreg', 'marshal'}!r}))\n"
+        "print(*[name for name in sys.modules if name.startswith('hdphrs.wire.')])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    unpicklers, wire = done.stdout.splitlines()
+    assert unpicklers == ""
+    assert not {"hdphrs.wire.pickling", "hdphrs.wire.values", "hdphrs.wire.code"} & set(wire.split())

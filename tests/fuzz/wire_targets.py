@@ -1,0 +1,270 @@
+"""The targets that read bytes and objects: frames, messages, greetings, settings, outcomes, a session.
+
+What lives here: pure code only.  Besides the rule that nothing but a refusal is raised, each says what else must hold:
+what was accepted survives the way back, and how the bytes were cut makes no difference.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import msgpack
+
+from hdphrs.errors import ProtocolError, StartError
+from hdphrs.protocol.tasks import NodeId, Verdict
+from hdphrs.protocol.tasks import Outcome as TaskOutcome
+from hdphrs.transport.greeting import (
+    Admitted,
+    Answer,
+    Greeting,
+    IsFenced,
+    Join,
+    NotMe,
+    Resume,
+    Resumed,
+    Wait,
+    pack_greeting,
+    unpack_answer,
+    unpack_greeting,
+)
+from hdphrs.transport.session import ACK, ASK, DATA, Session
+from hdphrs.wire.codec import pack_message, pack_outcome, unpack_message, unpack_outcome
+from hdphrs.wire.framing import FrameDecoder, encode_frame
+from hdphrs.wire.settings import encode_settings, read_settings
+from hdphrs.wire.values import dump_error, load_outcome
+from tests.fuzz import seeds
+from tests.fuzz.mutate import frame, mutate_bytes, mutate_frames, mutate_object, pieces, write
+from tests.fuzz.target import Outcome, Target, refused
+
+FRAME_BYTES_MAX = 1 << 20
+
+
+def decode(body: bytes) -> Any:
+    """The object of one frame."""
+    (obj,) = FrameDecoder().feed(frame(body))
+    return obj
+
+
+# Messages.
+
+
+def _run_codec(data: bytes) -> Outcome:
+    try:
+        message = unpack_message(decode(data))
+    except ProtocolError as error:
+        return refused(error)
+    assert unpack_message(decode(encode_frame(pack_message(message))[4:])) == message
+    hash(message)
+    return Outcome(True, type(message).__name__)
+
+
+def _objects(name: str, make: Callable[[Random], list[Any]], run: Callable[[bytes], Outcome], **more: Any) -> Target:
+    """A target that reads one object; `make` draws valid ones."""
+    pool = [obj for round_ in range(20) for obj in make(seeds.seed_number(f"{name} {round_}"))]
+
+    def draw(rng: Random) -> bytes:
+        if rng.random() < 0.1:
+            return mutate_bytes(rng, write(rng.choice(pool)))
+        return write(mutate_object(rng, rng.choice(pool), pool))
+
+    return Target(name, run, lambda: [write(obj) for obj in pool], draw, **more)
+
+
+# Frames.
+
+
+def _feed(data: bytes, how: int) -> tuple[list[Any], str | None]:
+    decoder = FrameDecoder(FRAME_BYTES_MAX)
+    got: list[Any] = []
+    fed = 0
+    for piece in pieces(data, how):
+        fed += len(piece)
+        try:
+            got += decoder.feed(piece)
+        except ProtocolError as error:
+            refused(error)
+            _must_stay_lost(decoder, str(error))
+            return got, str(error)
+        assert len(decoder._buffer) <= min(fed, FRAME_BYTES_MAX + 4)
+    return got, None
+
+
+def _must_stay_lost(decoder: FrameDecoder, fault: str) -> None:
+    try:
+        decoder.feed(b"")
+    except ProtocolError as error:
+        again = str(error)
+    else:
+        again = "nothing"
+    assert again == fault
+
+
+def _run_framing(data: bytes) -> Outcome:
+    how, stream = (data[0], data[1:]) if data else (0, b"")
+    whole, fault = _feed(stream, 0)
+    cut, fault_when_cut = _feed(stream, how)
+    assert fault == fault_when_cut, f"{fault} in one piece, {fault_when_cut} in several"
+    if fault is not None:
+        return refused(ProtocolError(fault))
+    assert repr(whole) == repr(cut)
+    return Outcome(True, f"{min(len(whole), 5)} frames")
+
+
+# A session, as a link reads it.
+
+
+def _run_session(data: bytes) -> Outcome:
+    how, pushed, stream = (data[0], data[1] % 4, data[2:]) if len(data) > 2 else (0, 0, b"")
+    decoder, session = FrameDecoder(FRAME_BYTES_MAX), Session()
+    for number in range(pushed):
+        session.push([2, number])
+    session.batch()
+    kinds: dict[str, None] = {}
+    count = 0
+    try:
+        for piece in pieces(stream, how):
+            session.on_bytes(len(piece))
+            for received in decoder.feed(piece):
+                packed = session.on_frame(received)
+                if packed is not None:
+                    count += 1
+                    kinds[type(unpack_message(packed)).__name__] = None
+    except ProtocolError as error:
+        return refused(error)
+    assert session.received == count
+    assert len(session.batch()) <= 64
+    return Outcome(True, " ".join(kinds)[:80])
+
+
+def _sessions() -> list[list[Any]]:
+    """Conversations: frames with the right numbers."""
+    conversations = []
+    for number in range(20):
+        rng = seeds.seed_number(f"session {number}")
+        said: list[Any] = []
+        for message in rng.sample(seeds.packed(rng), 6):
+            said.append([DATA, 1 + sum(frame_[0] == DATA for frame_ in said), message])
+            if rng.random() < 0.3:
+                said.append(rng.choice(([ACK, 0], [ASK])))
+        conversations.append(said)
+    return conversations
+
+
+def _streams(name: str, prefix_bytes: int, conversations: list[list[Any]], run: Callable[[bytes], Outcome]) -> Target:
+    """A target that reads frames, after some bytes that say how they come."""
+    pool = [obj for said in conversations for obj in said]
+
+    def draw(rng: Random) -> bytes:
+        said = rng.choice(conversations)
+        return rng.randbytes(prefix_bytes) + mutate_frames(rng, said[: rng.randrange(len(said)) + 1], pool)
+
+    return Target(name, run, lambda: [bytes([2] * prefix_bytes) + seeds.frames(said) for said in conversations], draw)
+
+
+# Greetings.
+
+
+def _run_greeting(data: bytes) -> Outcome:
+    try:
+        obj = decode(data)
+    except ProtocolError as error:
+        return refused(error)
+    complaint: ProtocolError | None = None
+    unpackers: tuple[Callable[[object], Greeting | Answer], ...] = (unpack_greeting, unpack_answer)
+    for unpack in unpackers:
+        try:
+            greeting = unpack(obj)
+        except ProtocolError as error:
+            complaint = error
+        else:
+            assert unpack(decode(encode_frame(pack_greeting(greeting))[4:])) == greeting
+            return Outcome(True, type(greeting).__name__)
+    assert complaint is not None
+    return refused(complaint)
+
+
+def _greetings(rng: Random) -> list[Any]:
+    some: list[Greeting | Answer] = [
+        Join("h", 2, 77, 4000),
+        Resume(NodeId(3), NodeId(1), 1, 9),
+        Admitted(NodeId(3)),
+        Resumed(9),
+    ]
+    return [pack_greeting(greeting) for greeting in (*some, Wait(), IsFenced(), NotMe())]
+
+
+# Settings: they come from the launcher, but anybody can start a node process by hand.
+
+
+def _run_settings(data: bytes) -> Outcome:
+    try:
+        settings = read_settings(io.BytesIO(data))
+    except StartError as error:
+        return refused(error)
+    return Outcome(True, "root" if settings.root else "other")
+
+
+def _settings() -> Target:
+    valid = [encode_settings(settings) for settings in seeds.settings()]
+    maps = [msgpack.unpackb(data[4:]) for data in valid]
+    pool = [value for each in maps for value in each["settings"].values()]
+
+    def draw(rng: Random) -> bytes:
+        if rng.random() < 0.3:
+            return mutate_bytes(rng, rng.choice(valid))
+        message = rng.choice(maps)
+        changed = {**message, "settings": dict(message["settings"])}
+        inner = rng.choice((changed, changed["settings"], changed["settings"], changed["settings"]))
+        key = rng.choice(list(inner))
+        if rng.random() < 0.2:
+            del inner[key]
+        else:
+            inner[key] = mutate_object(rng, inner[key], pool)
+        return frame(write(changed))
+
+    return Target("settings", _run_settings, lambda: list(valid), draw)
+
+
+# Outcomes, on their way into a future: after authentication, in a scheduler or the program.
+
+
+def _run_outcome(data: bytes) -> Outcome:
+    try:
+        outcome = unpack_outcome(decode(data))
+    except ProtocolError as error:
+        return refused(error)
+    succeeded, content = load_outcome(outcome)  # the tripwire stands in for the unpickler
+    assert not succeeded
+    assert isinstance(content, BaseException)
+    str(content)
+    str(content.__cause__)
+    return Outcome(True, f"{outcome.verdict.name} {type(content).__name__}")
+
+
+def _outcomes(rng: Random) -> list[Any]:
+    error = dump_error("f", ValueError("x"))
+    inner = [None, "f", "ValueError", "x", "Traceback ...", "that exception does not pickle"]
+    broken = [TaskOutcome(Verdict.RAISED, write(mutate_object(rng, inner, [inner]))) for _ in range(20)]
+    return [
+        pack_outcome(outcome)
+        for outcome in (
+            error,
+            TaskOutcome(Verdict.RAISED, write(inner)),
+            *broken,
+            TaskOutcome(Verdict.VALUE, b"N."),
+            TaskOutcome(Verdict.CRASHED, b"f", ()),
+            TaskOutcome(Verdict.CRASHED, b"\xff"),
+            TaskOutcome(Verdict.LOST, b"a sentence"),
+        )
+    ]
+
+
+CODEC = _objects("codec", seeds.packed, _run_codec)
+FRAMING = _streams("framing", 1, _sessions(), _run_framing)
+SESSION = _streams("session", 2, _sessions(), _run_session)
+GREETING = _objects("greeting", _greetings, _run_greeting)
+SETTINGS = _settings()
+OUTCOME = _objects("outcome", _outcomes, _run_outcome, unpickles=True)
