@@ -11,6 +11,7 @@ import trio
 from trio.testing import MockClock
 
 import hdphrs.transport.listener as listener_module
+from hdphrs.config import WIRE_VERSION
 from hdphrs.errors import StartError
 from hdphrs.protocol.tasks import ROOT, NodeId
 from hdphrs.transport.greeting import Join, Resume, pack_greeting
@@ -125,13 +126,14 @@ def test_version_differs_then_both_ends_name_both_versions(
                     await stream.receive_some()
 
                 nursery.start_soon(trio.serve_listeners, answer, [old])
-                with pytest.raises(StartError, match=r"speaks version 9 .* this node speaks version 1"):
+                with pytest.raises(StartError, match=rf"speaks version 9 .* this node speaks version {WIRE_VERSION}"):
                     await new.transport.join([old.socket.getsockname()], "h", 1, 1, 60.0)
                 nursery.cancel_scope.cancel()
 
     run(main)
     (record,) = caplog.records
-    assert "speaks version 9 of the hdphrs wire format, this node speaks version 1" in record.getMessage()
+    ours = f"this node speaks version {WIRE_VERSION}"
+    assert f"speaks version 9 of the hdphrs wire format, {ours}" in record.getMessage()
 
 
 def test_strangers_that_take_up_all_the_room_keep_nobody_out(
