@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -81,7 +80,7 @@ def _one(seed: int, fixed: dict[str, int], until_event: int | None, trace: str |
                 click.echo(f"  {tell_event(happening)}")
         click.echo(f"{result.events} events, {result.virtual_s:.3f} s of virtual time")
     else:
-        _tell_failures([result], shrunk=0 if until_event is not None else 1)
+        _tell_failure(result, shrunk=until_event is None)
     click.echo(f"trace: {result.trace}")
     return result.status
 
@@ -89,8 +88,16 @@ def _one(seed: int, fixed: dict[str, int], until_event: int | None, trace: str |
 def _many(seeds: range, jobs: int, fixed: dict[str, int]) -> int:
     from hdphrs.sim.table import run_batch
 
-    batch = run_batch(seeds, jobs, fixed)
-    _tell_failures(batch.failures, shrunk=SHRUNK_MAX)
+    told: list[Result] = []
+
+    def tell(failed: Result) -> None:
+        told.append(failed)
+        if len(told) <= SHRUNK_MAX:
+            _tell_failure(failed, shrunk=True)
+        else:
+            click.echo(f"seed {failed.seed:#x} too, with status {failed.status}: {failed.told}")
+
+    batch = run_batch(seeds, jobs, fixed, tell)
     for line in batch.table():
         click.echo(line)
     if batch.failures:
@@ -101,20 +108,16 @@ def _many(seeds: range, jobs: int, fixed: dict[str, int]) -> int:
     return 0
 
 
-def _tell_failures(failures: Sequence[Result], shrunk: int) -> None:
+def _tell_failure(failed: Result, *, shrunk: bool) -> None:
     from hdphrs.sim.shrink import shrink
     from hdphrs.sim.tell import rerun, tell_failure
 
-    for number, failed in enumerate(failures):
-        if number >= max(1, shrunk):
-            click.echo(f"seed {failed.seed:#x} too, with status {failed.status}: {failed.told}")
-            continue
-        for line in tell_failure(failed):
-            click.echo(line)
-        if number < shrunk:
-            smallest, tries = shrink(failed)
-            click.echo(f"shrunk in {tries} runs to {smallest.events} events: {smallest.told}")
-            click.echo(f"rerun shrunk: {rerun(smallest)}")
+    for line in tell_failure(failed):
+        click.echo(line)
+    if shrunk:
+        smallest, tries = shrink(failed)
+        click.echo(f"shrunk in {tries} runs to {smallest.events} events: {smallest.told}")
+        click.echo(f"rerun shrunk: {rerun(smallest)}")
 
 
 def _fixed(text: str) -> tuple[str, int]:

@@ -182,7 +182,7 @@ _DRAWN: dict[str, Chooser] = {
     "skew_ppm": _sometimes(50, _one_of(10, 1000, 100_000)),
     "detect_ms": _one_of(10, 30, 100),
     "shape": _between(0, len(SHAPES) - 1),
-    "tasks": _geometric(8, 900),
+    "tasks": _geometric(8, 3000),
     "depth_max": _geometric(1, 60),
     "rounds": _one_of(1, 1, 1, 2, 3),
     "cost_us": _geometric(20, 4000),

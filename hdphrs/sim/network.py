@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 REPEATED = (msg.Fish, msg.NoWork, msg.Auth, msg.Denied, msg.Obsolete, msg.Result, msg.Purge, msg.Suspect)
 """What the core takes a second time at any later moment.  The transport delivers everything once; these may come again
-because each names the one thing that it answers, or tells what stays true."""
+because each names the one thing that it answers, or tells what stays true.  (Not DEADNODE, which is said once to each:
+the core asserts it.  SCHEDULE and PUSH are the copies themselves.)"""
 
 REPEATED_AT_ONCE = (msg.Req, msg.Ack)
 """What it takes a second time only before anything else of that peer: later the record may have moved on, and back."""

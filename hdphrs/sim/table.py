@@ -9,7 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
@@ -92,8 +92,13 @@ class Batch:
         return lines
 
 
-def run_batch(seeds: range, jobs: int, fixed: Mapping[str, int]) -> Batch:
+def run_batch(
+    seeds: range, jobs: int, fixed: Mapping[str, int], on_failure: Callable[[Result], None] = lambda failed: None
+) -> Batch:
     """Run all these seeds.
+
+    Args:
+        on_failure: told of each failure as soon as it is found.
 
     Raises:
         UsageError: see `run`.
@@ -102,6 +107,8 @@ def run_batch(seeds: range, jobs: int, fixed: Mapping[str, int]) -> Batch:
     started_s = time.perf_counter()
     for result in _results(seeds, jobs, fixed):
         batch.add(result)
+        if result.status != RIGHT:
+            on_failure(result)
     batch.took_s = time.perf_counter() - started_s
     return batch
 
