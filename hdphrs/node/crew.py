@@ -30,7 +30,7 @@ from hdphrs.protocol.events import (
     SchedulerDied,
     SchedulerUp,
 )
-from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Spark, TaskRef
+from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Spark, Task, TaskRef
 from hdphrs.wire import local
 from hdphrs.wire.codec import pack_outcome, pack_spark, unpack_outcome, unpack_task
 from hdphrs.wire.page import Page
@@ -44,6 +44,9 @@ CROWDED_S = 10e-3
 
 STOP_S = 0.25
 """How long schedulers may take to end by themselves."""
+
+ENDED_MAX = 1024
+"""Ended tasks of one scheduler that are remembered."""
 
 STILLBIRTHS_MAX = 3
 """Schedulers that may die one after the other before they are ready."""
@@ -62,22 +65,26 @@ class _Scheduler:
         self.ready = False
         self.nudged = 0
         """Serial of the task for which its helper thread was last asked to speak."""
-        self.handed: dict[int, tuple[TaskRef, int, str]] = {}
-        """serial -> (ref, replica, name) of what it has got and not answered."""
+        self.handed: dict[int, Spark] = {}
+        """By serial, what it has got and not answered."""
+        self.ended: dict[int, Task] = {}
+        """By serial, the tasks that it has answered last: sparks that they did not get may still run."""
         self.arguments: dict[int, str] = {}
         """serial -> a summary of the arguments, of those that have crashed before."""
         self._serials: dict[tuple[TaskRef, int], int] = {}
 
     def hand(self, serial: int, spark: Spark) -> list[object]:
         """It is about to get this task."""
-        self.handed[serial] = (spark.ref, spark.replica, spark.task.name)
+        self.handed[serial] = spark
         self._serials[spark.ref, spark.replica] = serial
         return [serial, pack_spark(spark)]
 
     def take_back(self, ref: TaskRef, replica: int) -> None:
         """It has answered, or given back, this task."""
         serial = self._serials.pop((ref, replica))
-        del self.handed[serial]
+        self.ended[serial] = self.handed.pop(serial).task
+        if len(self.ended) > ENDED_MAX:
+            del self.ended[next(iter(self.ended))]
         self.arguments.pop(serial, None)
 
     def kill(self) -> None:
@@ -257,7 +264,7 @@ class Crew:
         assert self._nursery is not None
         process, host = scheduler.process, self._settings.host
         serial = process.line.running
-        ref, replica, name = scheduler.handed.get(serial, (None, 0, ""))
+        running, ended = scheduler.handed.get(serial), scheduler.ended.get(serial)
         how = process.how_it_ended()
         if process.process.returncode == -signal.SIGKILL and self._witness.has_risen():
             how += ", out of memory"
@@ -268,11 +275,16 @@ class Crew:
             self._stillbirths += 1
             if self._stillbirths >= STILLBIRTHS_MAX:
                 raise StartError(f"scheduler processes on {host} die before they are ready: the last one {crash.how}")
-        doing = f"while it ran task {name}" if name else "while it ran no task"
+        doing, leftover_of = "while it ran no task", b""
+        if running is not None:
+            doing = f"while it ran task {running.task.name}"
+        elif ended is not None:
+            doing, leftover_of = f"while it ran what task {ended.name} had left behind", ended.path
         self._say(f"scheduler process {crash.pid} on {host} {crash.how} {doing}; it is replaced")
         heir = self._add(start_scheduler(self._page, process.number, self._settings))
         self._nursery.start_soon(self._attend, heir)
-        self._handle([SchedulerDied(scheduler.origin, None if ref is None else (ref, replica), crash)])
+        copy = None if running is None else (running.ref, running.replica)
+        self._handle([SchedulerDied(scheduler.origin, copy, crash, leftover_of=leftover_of)])
 
     async def _nudge(self) -> None:
         """Have helper threads speak for schedulers that are deep in one task, as long as there may be something to say:

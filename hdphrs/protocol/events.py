@@ -87,6 +87,8 @@ class SchedulerDied:
     crash: Crash
     blameless: bool = False
     """Killed from outside for no fault of its task (chaos, an operator): nothing is charged to any budget."""
+    leftover_of: bytes = b""
+    """If none of its tasks was running: the path of the ended one that had made, and not got, the spark that was."""
 
 
 @dataclass(frozen=True, slots=True)

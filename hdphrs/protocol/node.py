@@ -335,6 +335,8 @@ class Node:
         self._count("crashes")
         origin = event.scheduler
         survivors, given_up = self.schedulers.fall(origin, event.running, None if event.blameless else event.crash)
+        if event.leftover_of and not event.blameless:
+            self.schedulers.caution(event.leftover_of, event.crash)
         self._put_back(survivors)
         for spark in survivors:
             self.supervisor.charge(spark)

@@ -120,7 +120,7 @@ class Schedulers:
                 survivors.append(spark)
                 continue
             blamed = replace(spark, crashes=(*spark.crashes, crash))
-            self._remember(blamed)
+            self._remember(spark.task.path, blamed.crashes)
             if len(blamed.crashes) < self._config.attempts_max:
                 survivors.append(blamed)
             else:
@@ -128,8 +128,17 @@ class Schedulers:
                 given_up.append((*key, verdict))
         return survivors, given_up
 
-    def _remember(self, spark: Spark) -> None:
-        self._blame.pop(spark.task.path, None)
-        self._blame[spark.task.path] = spark.crashes
+    def caution(self, path: bytes, crash: Crash) -> None:
+        """What the task at this path left behind has taken a scheduler down, and whoever waited there is run again.
+
+        If that makes the task anew, it runs carefully, so that the culprit crashes alone; one charge does it, since the
+        task itself may be innocent.
+        """
+        if path not in self._blame:
+            self._remember(path, (crash,))
+
+    def _remember(self, path: bytes, crashes: tuple[Crash, ...]) -> None:
+        self._blame.pop(path, None)
+        self._blame[path] = crashes
         if len(self._blame) > self._config.remembered_crashes_max:
             del self._blame[next(iter(self._blame))]

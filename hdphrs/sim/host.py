@@ -13,7 +13,7 @@ from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
 from hdphrs.protocol.messages import Message
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import PROGRAM, ROOT, Crash, NodeId, Origin, TaskRef
+from hdphrs.protocol.tasks import PROGRAM, ROOT, Crash, NodeId, Origin, Spark
 from hdphrs.sim.errors import Wrong
 from hdphrs.sim.network import Link
 from hdphrs.sim.scheduler import Scheduler
@@ -245,15 +245,18 @@ class Host:
         scheduler.nodes = self.nodes
         scheduler.rise()
 
-    def scheduler_died(self, died: tuple[Scheduler, tuple[TaskRef, int] | None, bool]) -> None:
+    def scheduler_died(self, died: tuple[Scheduler, Spark | None, bool]) -> None:
         """The process of a scheduler is gone; what it had said has been heard."""
-        scheduler, running, blameless = died
+        scheduler, root, blameless = died
         if self._stopping or not self.up:
             return
         del self.schedulers[scheduler.origin]
-        if running is not None and running not in scheduler.handed:
-            running = None
-        self.feed(ev.SchedulerDied(scheduler.origin, running, CRASH, blameless))
+        running, leftover_of = None, b""
+        if root is not None and (root.ref, root.replica) in scheduler.handed:
+            running = root.ref, root.replica
+        elif root is not None:
+            leftover_of = root.task.path
+        self.feed(ev.SchedulerDied(scheduler.origin, running, CRASH, blameless, leftover_of))
         self._world.post(self._cluster.start_ns(), self.when_up, self._start_scheduler)
 
     def when_up(self, action: Action) -> None:

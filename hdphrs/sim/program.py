@@ -49,10 +49,7 @@ class Program:
         self.raises = [chance.randrange(100) < drawn.raising_pct for _ in range(count)]
         poison = [chance.randrange(count) for _ in range(drawn.poison)]
         self.poison = [number in poison for number in range(count)]
-        forgotten_pct = 0 if drawn.poison else drawn.forgotten_pct
-        # A poisoned spark that outlives the task that made it takes its scheduler down with nobody to blame; who waited
-        # there is run again, makes it again, and so on for ever: a known hole, of the schedulers and not of the core.
-        forgotten = {child for child in range(count) if chance.randrange(100) < forgotten_pct}
+        forgotten = {child for child in range(count) if chance.randrange(100) < drawn.forgotten_pct}
         self.got = [[child for child in children if child not in forgotten] for children in self.children]
         if drawn.lifo:
             self.got = [children[::-1] for children in self.got]

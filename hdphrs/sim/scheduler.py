@@ -161,10 +161,9 @@ class Scheduler:
             return
         self.dead = True
         root = None if self.stack is None else self.stack.root
-        running = None if root is None else (root.ref, root.replica)
-        self._world.post(self._local_ns, self._buried, (self, running, blameless))
+        self._world.post(self._local_ns, self._buried, (self, root, blameless))
 
-    def _buried(self, died: tuple[Scheduler, tuple[TaskRef, int] | None, bool]) -> None:
+    def _buried(self, died: tuple[Scheduler, Spark | None, bool]) -> None:
         self._host.when_running(self._host.scheduler_died, died)
 
     def go_on(self) -> None:

@@ -165,6 +165,43 @@ def test_a_poison_task_fails_alone_after_three_attempts(
 
 
 @pytest.mark.slow
+def test_poison_that_outlives_who_spawned_it_is_given_up_too(cluster: Cluster) -> None:
+    """Nobody waits for it, and the task that made it has ended: it died with nobody to blame, again and again."""
+    program = cluster.write(
+        """
+        import os
+        import signal
+        import time
+        import hdphrs
+
+        def poison():
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        def child():
+            hdphrs.spawn(poison)
+            return 1
+
+        def slow():
+            time.sleep(0.3)
+            return 2
+
+        def parent():
+            (other,) = [node for node in hdphrs.all_nodes() if node != hdphrs.my_node()]
+            far = hdphrs.spawn_at(other, slow)
+            near = hdphrs.spawn(child)
+            return hdphrs.get(far) + hdphrs.get(near)
+
+        if __name__ == "__main__":
+            print(hdphrs.get(hdphrs.spawn(parent)))
+        """
+    )
+    completed = cluster.run("--local-nodes", 2, "--cores", 1, program)
+    assert completed.returncode == 0, completed.stderr
+    assert completed.stdout == "3\n"
+    assert "while it ran what task child had left behind" in completed.stderr
+
+
+@pytest.mark.slow
 def test_error_of_a_poison_task_tells_arguments_signal_and_last_words(cluster: Cluster) -> None:
     program = cluster.write(
         """

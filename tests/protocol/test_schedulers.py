@@ -92,6 +92,17 @@ def test_death_while_nothing_ran_is_charged_to_nobody() -> None:
     assert [copy.crashes for copy in cluster.core(0).pool] == [()]
 
 
+def test_task_whose_leftover_took_a_scheduler_down_runs_carefully_when_it_is_made_again() -> None:
+    """One charge and no more: it may be innocent, and what it leaves behind then is exported and blamed by itself."""
+    cluster = crew(1)
+    for origin in (1, 2):
+        cluster.feed(0, ev.SchedulerDied(Origin(origin), None, CRASH, leftover_of=b"0"))
+        cluster.up(0)
+    cluster.feed(0, ev.SchedulerDied(Origin(3), None, CRASH, blameless=True, leftover_of=b"1"))
+    cluster.spawn(2)
+    assert [copy.crashes for copy in cluster.core(0).pool] == [(CRASH,), ()]
+
+
 def test_scheduler_that_dies_before_it_is_up_takes_nothing_along() -> None:
     """A process may die while it starts; its number is never used again, so there is nothing to take back."""
     cluster = crew(1)
