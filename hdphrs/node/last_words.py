@@ -33,6 +33,8 @@ class LastWords:
         os.set_blocking(descriptor, False)
         self._descriptor = descriptor
         self._end = b""
+        self._unwritten = b""
+        """What has been read, and not passed on because the relay was cancelled just then."""
 
     async def relay(self) -> None:
         """Pass on what comes until all writers are gone."""
@@ -43,10 +45,13 @@ class LastWords:
                 continue
             if not data:
                 break
+            self._unwritten = data
             await trio.to_thread.run_sync(_write, data)
+            self._unwritten = b""
 
     def close(self) -> None:
         """Pass on what is left, and close the pipe."""
+        _write(self._unwritten)
         while data := self._read():
             _write(data)
         os.close(self._descriptor)

@@ -41,6 +41,32 @@ def test_what_is_left_at_the_end_is_passed_on_too(capfd: pytest.CaptureFixture[s
     assert capfd.readouterr().err.startswith("Fatal Python error")
 
 
+def test_relay_that_is_cancelled_between_reading_and_writing_loses_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    reading, writing = os.pipe()
+    words = LastWords(reading)
+    os.write(writing, b"about to die\n")
+
+    async def cancelled_when_it_has_read() -> None:
+        with trio.CancelScope() as scope:
+            read = words._read
+
+            def read_and_cancel() -> bytes | None:
+                data = read()
+                scope.cancel()
+                return data
+
+            words._read = read_and_cancel  # type: ignore[method-assign]
+            await words.relay()
+            raise AssertionError("it was cancelled")
+        words._read = read  # type: ignore[method-assign]
+
+    trio.run(cancelled_when_it_has_read)
+    assert capfd.readouterr().err == ""
+    words.close()
+    os.close(writing)
+    assert capfd.readouterr().err == "about to die\n"
+
+
 def test_frames_of_our_own_are_not_remembered() -> None:
     reading, writing = os.pipe()
     words = LastWords(reading)
