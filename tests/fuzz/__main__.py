@@ -28,6 +28,7 @@ PLAN: Final[dict[str, dict[str, int]]] = {
     "greeting": {"atheris": 60_000, "mutations": 15_000, "hypothesis": 6_000},
     "settings": {"atheris": 60_000, "mutations": 15_000, "hypothesis": 6_000},
     "outcome": {"atheris": 60_000, "mutations": 15_000, "hypothesis": 6_000},
+    "trace": {"atheris": 40_000, "mutations": 10_000, "hypothesis": 4_000},
     "core": {"atheris": 40_000, "mutations": 5_000, "hypothesis": 2_000},
     "listener": {"mutations": 3_000, "hypothesis": 1_000},
 }

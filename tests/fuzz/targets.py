@@ -8,8 +8,8 @@ from tests.fuzz.core_target import CORE
 from tests.fuzz.handshake_target import HANDSHAKE
 from tests.fuzz.listener_target import LISTENER
 from tests.fuzz.target import Target
+from tests.fuzz.trace_target import TRACE
 from tests.fuzz.wire_targets import CODEC, FRAMING, GREETING, OUTCOME, SESSION, SETTINGS
 
-TARGETS: Final[dict[str, Target]] = {
-    target.name: target for target in (CODEC, FRAMING, SESSION, HANDSHAKE, GREETING, SETTINGS, OUTCOME, CORE, LISTENER)
-}
+_ALL: Final = (CODEC, FRAMING, SESSION, HANDSHAKE, GREETING, SETTINGS, OUTCOME, TRACE, CORE, LISTENER)
+TARGETS: Final[dict[str, Target]] = {target.name: target for target in _ALL}
