@@ -21,8 +21,8 @@ from hdphrs.explore.work import children_of, value_of
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.supervisor import OnNode, Record
 from hdphrs.protocol.tasks import NodeId, Spark, Task, TaskRef
-from tests.paper import machine
-from tests.paper.machine import Atom, Dead, Full, OverSpark, OverThread, State, Thread, Zombie, names_of, same
+from tests.paper import machine, states
+from tests.paper.states import Atom, Dead, Full, OverSpark, OverThread, State, Thread, Zombie, names_of, same
 from tests.paper.terms import Bind, Eval, Get, Lam, Lit, Name, RPut, Spawn, Term, Var, root, substitute
 
 
@@ -62,7 +62,7 @@ def abstract(cluster: Cluster) -> State:
     for ref, outcome in cluster.delivered.items():
         if cluster.hosts[ref.node].runs:
             atoms.append(Full(str(ref), Lit(outcome.data), ref.node))
-    known = {atom.ivar for atom in atoms if isinstance(atom, machine.IVar)}
+    known = {atom.ivar for atom in atoms if isinstance(atom, states.IVar)}
     for name in sorted(names_of(tuple(atoms)) - known):
         atoms.append(Zombie(name, int(name.split(".")[0])))
     return tuple(atoms)
@@ -91,7 +91,7 @@ def _on(node: NodeId, host: Host) -> Iterator[Atom]:
 
 
 def _waiting(spark: Spark, node: NodeId) -> Atom:
-    kind = Thread if spark.placed else machine.Spark
+    kind = Thread if spark.placed else states.Spark
     return kind(_body(spark.ref, spark.task), node)
 
 
@@ -123,12 +123,12 @@ def assert_takes(before: State, rules: str, after: State, fresh: list[TaskRef] |
     """
     nodes = tuple(sorted({atom.node for atom in (*before, *after)} | {0, 1, 2, 3}))
     names = [str(ref) for ref in fresh or ()]
-    states = [before]
+    reached = [before]
     for rule in rules.split():
         name = names.pop(0) if rule in ("spawn", "spawnAt") else None
-        states = [one for state in states for one in machine.successors(state, rule, nodes, name)]
-        assert states, f"({rule}) does not apply"
-    assert any(same(state, after) for state in states), (
+        reached = [one for state in reached for one in machine.successors(state, rule, nodes, name)]
+        assert reached, f"({rule}) does not apply"
+    assert any(same(state, after) for state in reached), (
         f"from {_tell(before)}\nto {_tell(after)}\nis not {rules or 'no step'}"
     )
 

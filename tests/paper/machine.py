@@ -1,21 +1,34 @@
-"""The operational semantics of section 3.4, executable: states (Figure 3), composition (Figure 4), rules (Figure 5).
+"""The operational semantics of section 3.4, executable: the rules of Figure 5.
 
 What lives here: one function for each rule, named as the paper names it.  A rule takes the atoms on its left side and
 yields each right side that it allows, none if its side condition does not hold.  `successors` finds the left sides in a
-state; since a state is a multiset of atoms, that is all of Figure 4 but renaming: names of IVars are drawn fresh for a
-whole state, so name restriction need not be written down.
+state, which is how Figure 4 lets a part of a state take a step.
 
 What does not: strategies, that is who picks among the successors (`reduction.py`).
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations, permutations, product
 from typing import Any
 
+from tests.paper.states import (
+    Atom,
+    Dead,
+    Full,
+    IVar,
+    Node,
+    OverSpark,
+    OverThread,
+    Spark,
+    State,
+    Thread,
+    Zombie,
+    mentions,
+    names_of,
+)
 from tests.paper.terms import (
     UNIT,
     AllNodes,
@@ -34,74 +47,6 @@ from tests.paper.terms import (
     free_names,
     root,
 )
-
-Node = int
-
-
-@dataclass(frozen=True, slots=True)
-class Thread:
-    """⟨M⟩p: executes on p, and stays there."""
-
-    term: Term
-    node: Node
-
-
-@dataclass(frozen=True, slots=True)
-class Spark:
-    """⟪M⟫p: on p, not yet executing, free to move."""
-
-    term: Term
-    node: Node
-
-
-@dataclass(frozen=True, slots=True)
-class Full:
-    """i{M}p."""
-
-    ivar: str
-    term: Term
-    node: Node
-
-
-@dataclass(frozen=True, slots=True)
-class OverThread:
-    """i{⟨M⟩q}p: empty, on `node`; supervises a thread on `at`."""
-
-    ivar: str
-    term: Term
-    at: Node
-    node: Node
-
-
-@dataclass(frozen=True, slots=True)
-class OverSpark:
-    """i{⟪M⟫Q}p: empty, on `node`; supervises a spark on one of `tracked`."""
-
-    ivar: str
-    term: Term
-    tracked: frozenset[Node]
-    node: Node
-
-
-@dataclass(frozen=True, slots=True)
-class Zombie:
-    """i{⊥}p: p is dead, and writes to i have no effect."""
-
-    ivar: str
-    node: Node
-
-
-@dataclass(frozen=True, slots=True)
-class Dead:
-    """dead p."""
-
-    node: Node
-
-
-IVar = Full | OverThread | OverSpark | Zombie
-Atom = Thread | Spark | IVar | Dead
-State = tuple[Atom, ...]
-"""A parallel composition; its order means nothing."""
 
 Right = tuple[Atom, ...]
 
@@ -157,22 +102,6 @@ def successors(state: State, name: str, nodes: tuple[Node, ...], fresh: str | No
             rest = tuple(atom for at, atom in enumerate(state) if at not in chosen)
             for right in one.rights(Surroundings(nodes, rest, fresh), *(state[at] for at in chosen)):
                 yield rest + right
-
-
-def same(one: State, other: State) -> bool:
-    """S ≡ T."""
-    return Counter(one) == Counter(other)
-
-
-def names_of(state: State) -> frozenset[str]:
-    """The IVars that a state has, or mentions."""
-    inner: list[frozenset[str]] = []
-    for atom in state:
-        if isinstance(atom, IVar):
-            inner.append(frozenset([atom.ivar]))
-        if not isinstance(atom, Zombie | Dead):
-            inner.append(free_names(atom.term))
-    return frozenset().union(*inner)
 
 
 # ---- evaluation contexts -------------------------------------------------------------------------------------
@@ -375,7 +304,7 @@ def gc_thread(_: Surroundings, thread: Thread) -> Iterator[Right]:
 @rule(IVar)
 def gc_ivar(around: Surroundings, ivar: IVar) -> Iterator[Right]:
     """An IVar that nobody can reach any more."""
-    if ivar.ivar not in names_of(around.rest):
+    if not any(mentions(atom, ivar.ivar) for atom in around.rest):
         yield ()
 
 

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import islice
 
-from tests.paper.machine import RULES, Dead, Node, State, Thread, successors
+from tests.paper.machine import RULES, successors
+from tests.paper.states import Dead, Node, State, Thread
 
 WANDERING = ("migrate", "track", "dead")
 """Rules that need never end; a reduction takes a bounded number of them."""

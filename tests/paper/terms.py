@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any
 
 
@@ -194,6 +195,7 @@ def substitute(term: Term, variable: str, closed: Term) -> Term:
             return replace(term, **parts) if parts else term  # type: ignore[arg-type]
 
 
+@cache
 def free_names(term: Term) -> frozenset[str]:
     """fn(M): the IVars that occur in a term."""
     if isinstance(term, Name):

@@ -16,8 +16,9 @@ from hdphrs.protocol import messages as msg
 from hdphrs.protocol.effects import Deliver
 from hdphrs.protocol.tasks import PROGRAM, NodeId, Origin, TaskRef
 from tests.paper.abstraction import abstract, assert_takes, term_of
-from tests.paper.machine import Dead, Full, OverSpark, OverThread, Spark, State, Thread, Zombie, same, successors
+from tests.paper.machine import successors
 from tests.paper.scenes import STEAL, A, B, C, D, deliver_until, obsolete_copy, spark_on_b, steal
+from tests.paper.states import Dead, Full, OverSpark, OverThread, Spark, State, Thread, Zombie, same
 from tests.paper.terms import AllNodes, Get, Lit, Name, Return, SpawnAt, Term, root
 from tests.paper.terms import Spawn as SpawnTerm
 from tests.protocol.scenes import orphan_to_be, pooled, stolen_spark

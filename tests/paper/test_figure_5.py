@@ -6,20 +6,8 @@ from itertools import permutations
 
 import pytest
 
-from tests.paper.machine import (
-    RULES,
-    Atom,
-    Dead,
-    Full,
-    OverSpark,
-    OverThread,
-    Spark,
-    State,
-    Thread,
-    Zombie,
-    same,
-    successors,
-)
+from tests.paper.machine import RULES, successors
+from tests.paper.states import Atom, Dead, Full, OverSpark, OverThread, Spark, State, Thread, Zombie, same
 from tests.paper.terms import (
     UNIT,
     AllNodes,

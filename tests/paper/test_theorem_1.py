@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 
 from hdphrs.protocol.supervisor import Supervisor
 from hdphrs.protocol.tasks import NodeId, Outcome, Spark, TaskRef, Verdict
-from tests.paper.machine import RULES, Thread
+from tests.paper.machine import RULES
 from tests.paper.programs import Child, Fail, Failed, Program, Read, perform, programs, sequential_outcome, term_of
 from tests.paper.reduction import all_normal_forms, initial, normal_form, reduce
 from tests.paper.running import ProgramPlay
+from tests.paper.states import Thread
 from tests.paper.terms import AllNodes, Bind, Eval, Get, Lam, Lit, Prim, Return, Spawn, SpawnAt, Term, Var, literal
 from tests.protocol.play import Faults
 
@@ -80,6 +81,15 @@ def test_all_reductions_of_a_small_program_end_and_in_the_same_normal_form(
     main = Thread(term_of(program), 0)
     found = all_normal_forms(initial(main, failing), nodes, atoms_max=atoms_max)
     assert found == [expected(program)]
+
+
+@pytest.mark.parametrize(("rule", "child"), [("recover_spark", Child(LEAF)), ("recover_thread", Child(LEAF, 1))])
+def test_without_recovery_some_reduction_is_stuck(monkeypatch: pytest.MonkeyPatch, rule: str, child: Child) -> None:
+    """The two rules are needed, and the search finds what lacks."""
+    monkeypatch.delitem(RULES, rule)
+    main = Thread(term_of(Program(1, (child, Read(0)))), 0)
+    with pytest.raises(AssertionError, match="stuck"):
+        all_normal_forms(initial(main, (1,)), (0, 1), atoms_max=5)
 
 
 def told(outcome: Outcome) -> tuple[str, int]:
