@@ -27,6 +27,10 @@ STRANGERS_MAX: Final = 64
 """Connections that have not proved themselves, at a time.  One more, and the oldest of them must go: those that only
 take up room keep nobody out."""
 
+COMPLAINTS_MAX: Final = 20
+COMPLAINTS_S: Final = 10.0
+"""So many lines about strangers are logged in so many seconds; beyond that they are counted."""
+
 _BACKLOG: Final = 1024
 _EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _EXHAUSTED_PAUSE_S: Final = 0.1
@@ -83,6 +87,7 @@ class Listener:
         self._welcome = welcome
         self._strangers: dict[trio.CancelScope, None] = {}
         """The oldest first."""
+        self._complaints = _Complaints()
 
     async def run(self) -> None:
         """Accept until cancelled."""
@@ -110,7 +115,7 @@ class Listener:
         oldest = next(iter(self._strangers))
         del self._strangers[oldest]
         oldest.cancel()
-        log.warning("%d connections at a time do not prove themselves; the oldest is closed", STRANGERS_MAX)
+        self._complaints.log("%d connections at a time do not prove themselves; the oldest is closed", STRANGERS_MAX)
 
     async def _on_connection(self, raw: trio.SocketStream, scope: trio.CancelScope) -> None:
         greeted = None
@@ -132,15 +137,34 @@ class Listener:
                     await stream.authenticate(self._secret)
                     greeting = unpack_greeting(await stream.read_greeting())
         except (Lost, ProtocolError) as error:
-            log.warning("%s port %d: %s; connection closed", *(address or ("?", 0)), error)
+            self._complaints.log("%s port %d: %s; connection closed", *(address or ("?", 0)), error)
         except trio.TooSlowError:
-            log.warning("%s port %d: not an hdphrs peer: silent; connection closed", *(address or ("?", 0)))
+            self._complaints.log("%s port %d: not an hdphrs peer: silent; connection closed", *(address or ("?", 0)))
         finally:
             if greeting is None:
                 stream.close()
         if greeting is None or address is None:
             return None
         return stream, address[0], greeting
+
+
+class _Complaints:
+    """Strangers cannot fill the log."""
+
+    def __init__(self) -> None:
+        self._since_s = float("-inf")
+        self._made = 0
+
+    def log(self, line: str, *args: object) -> None:
+        """A line about a stranger, unless there have been many of late."""
+        now = trio.current_time()
+        if now - self._since_s >= COMPLAINTS_S:
+            if self._made > COMPLAINTS_MAX:
+                log.warning("%d more connections of strangers were closed", self._made - COMPLAINTS_MAX)
+            self._since_s, self._made = now, 0
+        self._made += 1
+        if self._made <= COMPLAINTS_MAX:
+            log.warning(line, *args)
 
 
 def _peer_of(raw: trio.SocketStream) -> tuple[str, int] | None:

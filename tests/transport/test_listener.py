@@ -159,6 +159,24 @@ def test_strangers_that_take_up_all_the_room_keep_nobody_out(
     }
 
 
+def test_log_about_strangers_is_bounded_and_tells_how_many_it_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    clock = MockClock()
+
+    async def main() -> None:
+        async with cluster() as c:
+            root = await c.start(ROOT)
+            for _ in range(listener_module.COMPLAINTS_MAX + 7):
+                assert await say(root.port, b"GET /") == b""
+            clock.jump(listener_module.COMPLAINTS_S)
+            await say(root.port, b"GET /")
+            await still_works(c, root)
+
+    run(main, clock)
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == listener_module.COMPLAINTS_MAX + 2
+    assert lines[-2] == "7 more connections of strangers were closed"
+
+
 async def greet(port: int, *greetings: object) -> FrameStream:
     stream = await dial(("127.0.0.1", port), SECRET, None)
     for greeting in greetings:
