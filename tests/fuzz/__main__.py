@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-import tracemalloc
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,16 +106,13 @@ def _run_one(name: str, data: bytes) -> int:
         for seed in target.seeds():
             target.run(seed)
         tripwire.sprung.clear()
-        tracemalloc.start()
         try:
             outcome = examine(target, data, measured=True)
         except Finding as finding:
             print(finding)
             if finding.__cause__ is not None:
-                raise
+                traceback.print_exception(finding.__cause__)
             return 1
-        finally:
-            tracemalloc.stop()
     print(f"{'accepted' if outcome.accepted else 'refused'}: {outcome.what}")
     return 0
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import signal
 import sys
 import tempfile
-import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -56,7 +55,7 @@ class Tally:
 def mutations(target: Target, count: int, tally: Tally, *, measured: bool = True) -> None:
     """Structured mutations of valid input; what each allocates is measured."""
     rng = seed_number(f"mutations of {target.name}")
-    with _measuring(measured), _alarm() as rearm:
+    with _alarm() as rearm:
         for data in target.seeds():
             tally.take(target, data, measured=False)
         for number in range(count - tally.inputs):
@@ -121,16 +120,6 @@ def atheris(target: Target, count: int, tally: Tally, end: Callable[[Finding | N
         fuzzer.Setup([sys.argv[0], *options, corpus], one, custom_mutator=mutate)
         fuzzer.Fuzz()
     raise AssertionError("libFuzzer has come back")
-
-
-@contextmanager
-def _measuring(measured: bool) -> Iterator[None]:
-    if measured:
-        tracemalloc.start()
-    try:
-        yield
-    finally:
-        tracemalloc.stop()
 
 
 @contextmanager

@@ -83,24 +83,24 @@ def examine(target: Target, data: bytes, *, measured: bool) -> Outcome:
     """Feed one input to a target.
 
     Args:
-        measured: watch what it allocates, too; `tracemalloc` must run.
+        measured: watch what it allocates, too.
 
     Raises:
         Finding: an exception that is not ours, an unpickling, more memory than such an input may take.
     """
-    before = 0
     if measured:
-        tracemalloc.reset_peak()
-        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.start()
     try:
         outcome = target.run(data)
+        taken = tracemalloc.get_traced_memory()[1] if measured else 0
     except Exception as error:
         raise Finding(target, data, f"{type(error).__name__}: {error}") from error
+    finally:
+        if measured:
+            tracemalloc.stop()
     if tripwire.sprung and not target.unpickles:
         raise Finding(target, data, f"unpickled: {tripwire.sprung}")
-    if measured:
-        taken = tracemalloc.get_traced_memory()[1] - before
-        allowed = ALLOWANCE_BYTES + target.expansion_max * len(data)
-        if taken > allowed:
-            raise Finding(target, data, f"{len(data)} bytes made it allocate {taken:,}, more than {allowed:,}")
+    allowed = ALLOWANCE_BYTES + target.expansion_max * len(data)
+    if taken > allowed:
+        raise Finding(target, data, f"{len(data)} bytes made it allocate {taken:,}, more than {allowed:,}")
     return outcome
