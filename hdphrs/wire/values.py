@@ -19,7 +19,7 @@ from typing import Any
 
 import msgpack
 
-from hdphrs.config import FRAME_BYTES_MAX
+from hdphrs.config import FRAME_BYTES_MAX, CoreConfig
 from hdphrs.errors import (
     CannotTravelError,
     ProtocolError,
@@ -35,8 +35,9 @@ from hdphrs.wire.pickling import PICKLE_PROTOCOL, PLAIN, dumps, loads
 
 PACKAGE = str(Path(__file__).parent.parent)
 
-PAYLOAD_BYTES_MAX = FRAME_BYTES_MAX - (64 << 10)
-"""A call, a function or an outcome; the rest of the frame is for what surrounds it."""
+PAYLOAD_BYTES_MAX = FRAME_BYTES_MAX - CoreConfig().give_bytes_max - (1 << 20)
+"""A call, a function or an outcome; the rest of the frame is for what surrounds it: a large spark may go to a thief
+together with small ones."""
 
 SUMMARY_ARGUMENTS_MAX = 8
 """Arguments of a call that are shown."""

@@ -13,9 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hdphrs.api import future as fast
+from hdphrs.config import FRAME_BYTES_MAX, CoreConfig
 from hdphrs.errors import CannotTravelError, RemoteTraceback, TaskCrashedError, TaskError, TaskLostError
-from hdphrs.protocol.tasks import Crash, Outcome, Verdict
+from hdphrs.protocol.messages import Schedule
+from hdphrs.protocol.tasks import Crash, FishId, NodeId, Origin, Outcome, Spark, Task, TaskRef, Verdict
 from hdphrs.wire import values
+from hdphrs.wire.codec import pack_message
+from hdphrs.wire.framing import encode_frame
 from hdphrs.wire.values import dump_error, dump_result, load_outcome, summary
 
 plain = st.recursive(
@@ -209,3 +214,13 @@ def test_a_result_or_an_exception_that_does_not_fit_into_a_frame_becomes_an_erro
     assert isinstance(error, TaskError)
     assert "ValueError: xxx" in str(error)
     assert "that exception is 120" in str(error)
+
+
+def test_largest_payload_fits_into_a_frame_with_all_that_may_go_with_it() -> None:
+    config = CoreConfig()
+    crash = Crash("h" * 255, 1 << 32, "was killed by SIGSEGV", "a" * 400, "w" * 4096)
+    task = Task("n" * 4 * fast.NAME_CHARS_MAX, bytes(16), bytes(32), b"")
+    spark = Spark(TaskRef(NodeId(1 << 60), Origin(1 << 60), 1 << 60), 9, task, (crash,) * config.attempts_max)
+    packed = pack_message(Schedule(FishId(1 << 60), (spark,) * config.want_max))
+    around = len(encode_frame([0, 1 << 60, packed]))
+    assert around + config.give_bytes_max + values.PAYLOAD_BYTES_MAX <= FRAME_BYTES_MAX
