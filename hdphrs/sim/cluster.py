@@ -130,7 +130,7 @@ class Cluster:
         """A node has joined or died, as this host knows; at first: it is a member itself."""
         if host.node not in self._started:
             self._started[host.node] = None
-            self.world.post(self.start_ns(), host.when_up, host.start_schedulers)
+            self.world.post(self.start_ns(), host.when_up, host.crew.start_all)
         if host.is_root and len(host.core.live_nodes()) >= self.drawn.nodes:
             self.world.post(0, self.client.start)
 

@@ -124,7 +124,7 @@ class Faults:
 
     def _schedulers(self) -> list[tuple[Host, Scheduler]]:
         hosts = [self._cluster.root, *self._cluster.others()]
-        return [(host, one) for host in hosts if host.up for one in host.schedulers.values() if not one.dead]
+        return [(host, one) for host in hosts if host.up for one in host.crew.schedulers.values() if not one.dead]
 
     # ---- cuts and stops --------------------------------------------------------------------------------------
 

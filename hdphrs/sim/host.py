@@ -1,11 +1,12 @@
-"""A host: one node process and its schedulers, driven as the real driver and crew do it (`node/driver.py`, `crew.py`).
+"""A host: one node process and its schedulers, driven as the real driver does it (`node/driver.py`).
 
-What lives here: feeding the core, carrying out its effects, its clock and its timer, its stops and its end.
+What lives here: feeding the core, carrying out its effects, its clock and its timer, its stops and its end.  What does
+not: the schedulers, see `crew.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -13,22 +14,13 @@ from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
 from hdphrs.protocol.messages import Message
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import PROGRAM, ROOT, Crash, NodeId, Origin, Spark
-from hdphrs.sim.errors import Wrong
+from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId
+from hdphrs.sim.crew import Crew
 from hdphrs.sim.network import Link
-from hdphrs.sim.scheduler import Scheduler
 from hdphrs.sim.world import FOLD, MASK, Action
 
 if TYPE_CHECKING:
     from hdphrs.sim.cluster import Cluster
-
-NUDGE_NS = 1_000_000
-"""How long a scheduler may leave the demand byte unanswered before its helper thread is asked."""
-
-CROWDED_NS = 10_000_000
-"""How often a scheduler is looked at that is in one task and has got others too."""
-
-CRASH = Crash("host", 1, "killed by SIGSEGV")
 
 UNKNOWN = NodeId(-1)
 
@@ -46,7 +38,6 @@ class Host:
             rate_ppm, offset_ns: what its clock makes of the time.
         """
         self.core = core
-        self.cores = cores
         self.rate_ppm = rate_ppm
         self.node = UNKNOWN if core.me is None else core.me
         self.up = True
@@ -55,7 +46,7 @@ class Host:
         self.halt: fx.Halt | None = None
         self.nodes: list[NodeId] = []
         """Those alive, as schedulers are told."""
-        self.schedulers: dict[Origin, Scheduler] = {}
+        self.crew = Crew(cluster, self, cores)
         self.out: dict[NodeId, Link] = {}
         self.known: dict[NodeId, None] = {}
         self.fenced: dict[NodeId, None] = {}
@@ -73,19 +64,16 @@ class Host:
         self._epoch = 0
         self._armed_s: float | None = None
         self._timer = 0
-        self._next_origin = 1
-        self._nudging = False
-        self._stopping = False
         self._carry_out: dict[type, Callable[[Any], None]] = {
-            fx.Teach: self._teach,
-            fx.Start: self._start,
+            fx.Teach: self.crew.teach,
+            fx.Start: self.crew.start,
             fx.Deliver: self._deliver,
-            fx.Demand: self._demand,
+            fx.Demand: self.crew.demand,
             fx.Admit: self._admit,
             fx.Connect: self._connect,
             fx.Fence: self._fence,
-            fx.StopSchedulers: self._stop_schedulers,
-            fx.Halt: self._halt,
+            fx.StopSchedulers: self.crew.stop,
+            fx.Halt: self.end,
         }
 
     # ---- the driver ------------------------------------------------------------------------------------------
@@ -126,23 +114,9 @@ class Host:
         elif self.up:
             action(argument)
 
-    def hear(self, heard: tuple[Scheduler, Iterable[ev.Event]]) -> None:
-        """What a scheduler says has arrived."""
-        if self.stalled:
-            self._inbox.append((self.hear, heard))
-            return
-        scheduler, events = heard
-        for event in events:
-            if isinstance(event, ev.Finished):
-                for ref, replica, _ in event.results:
-                    del scheduler.handed[ref, replica]
-            elif isinstance(event, ev.GivenBack):
-                self._world.tally("given back", len(event.sparks))
-                for copy in event.sparks:
-                    del scheduler.handed[copy]
-            elif isinstance(event, ev.Hungry):
-                scheduler.asked = True
-            self.feed(event)
+    def when_up(self, action: Action) -> None:
+        """Call `action(None)` when the process runs, unless it is gone by then."""
+        self.when_running(action, None)
 
     def suspect(self, node: NodeId) -> None:
         """The transport of this host hears nothing of a peer any more; said once for each silence."""
@@ -174,43 +148,10 @@ class Host:
     def _tell_nodes(self) -> None:
         self._epoch = self.core.epoch
         self.nodes = self.core.live_nodes()
-        for scheduler in self.schedulers.values():
-            self._mail(scheduler, scheduler.learn_nodes, self.nodes)
+        self.crew.tell_nodes(self.nodes)
         self._cluster.epoch_changed(self)
 
     # ---- effects ---------------------------------------------------------------------------------------------
-
-    def _mail(self, scheduler: Scheduler, action: Action, argument: Any) -> None:
-        self._world.post(self._local_ns, scheduler.receive, (action, argument))
-
-    def _teach(self, effect: fx.Teach) -> None:
-        scheduler = self.schedulers[effect.scheduler]
-        self._mail(scheduler, scheduler.learn_code, effect.digest)
-
-    def _start(self, effect: fx.Start) -> None:
-        scheduler = self.schedulers.get(effect.scheduler)
-        if scheduler is None or not scheduler.asked:
-            raise Wrong(f"scheduler {self.node}.{effect.scheduler} gets work and did not ask for it")
-        scheduler.asked = False
-        for spark in effect.sparks:
-            scheduler.handed[spark.ref, spark.replica] = None
-        self._mail(scheduler, scheduler.start, effect.sparks)
-        self._nudge()
-
-    def _deliver(self, effect: fx.Deliver) -> None:
-        if effect.origin == PROGRAM:
-            self._world.post(self._local_ns, self._cluster.client.delivered, effect)
-            return
-        scheduler = self.schedulers.get(effect.origin)
-        if scheduler is not None:
-            scheduler.asked = False  # the core takes its hunger back
-            self._mail(scheduler, scheduler.deliver, (effect.slot, effect.outcome))
-
-    def _demand(self, effect: fx.Demand) -> None:
-        for scheduler in self.schedulers.values():
-            scheduler.demand = effect.wanted
-        if effect.wanted:
-            self._nudge()
 
     def _admit(self, effect: fx.Admit) -> None:
         self._cluster.admit(effect.ticket, effect.member)
@@ -221,69 +162,11 @@ class Host:
     def _fence(self, effect: fx.Fence) -> None:
         self._cluster.fence(self, effect.node)
 
-    def _stop_schedulers(self, effect: fx.StopSchedulers) -> None:
-        self._stopping = True
-        for scheduler in self.schedulers.values():
-            self._mail(scheduler, scheduler.quit, None)
-
-    def _halt(self, effect: fx.Halt) -> None:
-        self.end(effect)
-
-    # ---- schedulers ------------------------------------------------------------------------------------------
-
-    def start_schedulers(self, _: None) -> None:
-        """All of them, one a core."""
-        for number in range(self.cores):
-            self._start_scheduler(number)
-
-    def _start_scheduler(self, _: object) -> None:
-        if not self.up or self._stopping:
-            return
-        origin = Origin(self._next_origin)
-        self._next_origin += 1
-        scheduler = self.schedulers[origin] = Scheduler(self._cluster, self, origin)
-        scheduler.nodes = self.nodes
-        scheduler.rise()
-
-    def scheduler_died(self, died: tuple[Scheduler, Spark | None, bool]) -> None:
-        """The process of a scheduler is gone; what it had said has been heard."""
-        scheduler, root, blameless = died
-        if self._stopping or not self.up:
-            return
-        del self.schedulers[scheduler.origin]
-        running, leftover_of = None, b""
-        if root is not None and (root.ref, root.replica) in scheduler.handed:
-            running = root.ref, root.replica
-        elif root is not None:
-            leftover_of = root.task.path
-        self.feed(ev.SchedulerDied(scheduler.origin, running, CRASH, blameless, leftover_of))
-        self._world.post(self._cluster.start_ns(), self.when_up, self._start_scheduler)
-
-    def when_up(self, action: Action) -> None:
-        """Call `action(None)` when the process runs, unless it is gone by then."""
-        self.when_running(action, None)
-
-    def _nudge(self) -> None:
-        if not self._nudging:
-            self._nudging = True
-            self._world.post(NUDGE_NS, self._look_after, None)
-
-    def _look_after(self, _: None) -> None:
-        """Have helper threads speak for schedulers that are deep in one task."""
-        self._nudging = False
-        if self.stalled:
-            self._inbox.append((self._look_after, None))
-            return
-        if not self.up or self._stopping:
-            return
-        crowded = False
-        for scheduler in self.schedulers.values():
-            if scheduler.is_running and (scheduler.demand or len(scheduler.handed) > 1):
-                crowded = True
-                scheduler.speak()
-        if crowded:
-            self._nudging = True
-            self._world.post(CROWDED_NS, self._look_after, None)
+    def _deliver(self, effect: fx.Deliver) -> None:
+        if effect.origin == PROGRAM:
+            self._world.post(self._local_ns, self._cluster.client.delivered, effect)
+        else:
+            self.crew.deliver(effect)
 
     # ---- stops and ends --------------------------------------------------------------------------------------
 
@@ -291,7 +174,7 @@ class Host:
         """The process is stopped, and its schedulers perhaps too."""
         self.stalled += 1
         if with_schedulers:
-            for scheduler in self.schedulers.values():
+            for scheduler in self.crew.schedulers.values():
                 scheduler.stalled = True
 
     def go_on(self) -> None:
@@ -302,7 +185,7 @@ class Host:
         inbox, self._inbox = self._inbox, []
         for action, argument in inbox:
             action(argument)
-        for scheduler in list(self.schedulers.values()):
+        for scheduler in list(self.crew.schedulers.values()):
             scheduler.go_on()
 
     def end(self, halt: fx.Halt, *, in_the_middle: bool = False) -> None:
@@ -310,7 +193,7 @@ class Host:
         if self.up:
             self.up = False
             self.halt = halt
-            for scheduler in self.schedulers.values():
+            for scheduler in self.crew.schedulers.values():
                 scheduler.dead = True
             self._cluster.ended(self, halt, in_the_middle=in_the_middle)
 

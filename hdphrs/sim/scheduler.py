@@ -164,7 +164,7 @@ class Scheduler:
         self._world.post(self._local_ns, self._buried, (self, root, blameless))
 
     def _buried(self, died: tuple[Scheduler, Spark | None, bool]) -> None:
-        self._host.when_running(self._host.scheduler_died, died)
+        self._host.when_running(self._host.crew.bury, died)
 
     def go_on(self) -> None:
         """It was stopped, together with its node."""
@@ -307,7 +307,7 @@ class Scheduler:
     # ---- the talk with the node ------------------------------------------------------------------------------
 
     def _tell(self, *events: ev.Event) -> None:
-        self._world.post(self._local_ns, self._host.hear, (self, events))
+        self._world.post(self._local_ns, self._host.crew.hear, (self, events))
 
     def _read(self) -> None:
         mail = self._mail
