@@ -1,6 +1,6 @@
 """A virtual scheduler: does with virtual tasks what `hdphrs/scheduler/hub.py` does with real ones.
 
-What lives here: the private deque, the stack that runs and those that wait, and the talk with the node.  A task
+What lives here: the loop, the stack that runs and those that wait, and the talk with the node.  A task
 computes for a while, spawns its children, gets them, computes again and ends.  A child that nobody has taken runs in
 place, on its parent's stack; one that is away suspends the stack, and the scheduler goes on with other work.  When the
 process dies, everything in here is lost with it.
@@ -14,61 +14,18 @@ from typing import TYPE_CHECKING, Any
 from hdphrs.protocol import events as ev
 from hdphrs.protocol.tasks import NodeId, Origin, Outcome, Spark, TaskRef
 from hdphrs.sim.errors import Wrong
+from hdphrs.sim.export import Exporter
 from hdphrs.sim.program import contribution, number_of
+from hdphrs.sim.stack import AWAY, BEGIN, DONE, END, GET, RUNNING, WAITING, Frame, Future, Stack
 from hdphrs.sim.world import Action
 
 if TYPE_CHECKING:
     from hdphrs.sim.cluster import Cluster
     from hdphrs.sim.host import Host
 
-EXPORT_MAX = 64
 RESULTS_MAX = 16
 QUICK_NS = 100_000
 """As in the real one."""
-
-WAITING, RUNNING, AWAY, DONE = range(4)
-
-BEGIN, SPAWN, GET, END = range(4)
-
-
-class Future:
-    """A child, as its parent sees it."""
-
-    __slots__ = ("contribution", "number", "root", "status", "waiter")
-
-    def __init__(self, number: int, root: Spark) -> None:
-        self.number = number
-        self.root = root
-        """The assigned task that it descends from."""
-        self.status = WAITING
-        self.contribution: int | None = None
-        self.waiter: Stack | None = None
-
-
-class Frame:
-    """A task that has begun."""
-
-    __slots__ = ("contributions", "future", "gets", "number", "phase")
-
-    def __init__(self, number: int, future: Future | None) -> None:
-        self.number = number
-        self.future = future
-        """None for an assigned task."""
-        self.phase = BEGIN
-        self.gets: list[Future] = []
-        """Children that it has not got yet, the next one last."""
-        self.contributions: list[int | None] = []
-
-
-class Stack:
-    """An assigned task or a spark of this scheduler's own, with all that runs in place on top of it."""
-
-    __slots__ = ("frames", "root")
-
-    def __init__(self, root: Spark, frame: Frame) -> None:
-        self.root = root
-        """Who is to blame if the process dies."""
-        self.frames = [frame]
 
 
 class Scheduler:
@@ -97,13 +54,10 @@ class Scheduler:
         self._hungry = False
         self._late: list[tuple[Action, Any]] = []
         self._mail: deque[tuple[Action, Any]] = deque()
-        self._deque: deque[Future | Spark] = deque()
+        self._exporter = Exporter(cluster.program, origin, self._tell)
+        self._deque = self._exporter.deque
         self._ready: deque[Stack] = deque()
-        self._away: dict[int, Future] = {}
-        self._slots = 0
         self._results: list[tuple[TaskRef, int, Outcome]] = []
-        self._known: set[bytes] = set()
-        """Code that the node has from here, or has given."""
 
     @property
     def is_running(self) -> bool:
@@ -122,7 +76,7 @@ class Scheduler:
 
     def learn_code(self, digest: bytes) -> None:
         """`Teach`."""
-        self._known.add(digest)
+        self._exporter.known.add(digest)
 
     def learn_nodes(self, nodes: list[NodeId]) -> None:
         """Who is alive."""
@@ -137,7 +91,7 @@ class Scheduler:
         """`Deliver`."""
         slot, outcome = filled
         self._hungry = False
-        future = self._away.pop(slot, None)
+        future = self._exporter.away.pop(slot, None)
         if future is None:
             raise Wrong(f"slot {slot} of scheduler {self._host.node}.{self.origin} is filled, and nobody waits for it")
         self._cluster.judge(future.number, outcome)
@@ -252,7 +206,7 @@ class Scheduler:
 
     def _begin(self, spark: Spark) -> Stack:
         number = number_of(spark.task)
-        if spark.task.code not in self._known:
+        if spark.task.code not in self._exporter.known:
             raise Wrong(f"{spark.ref} is started on {self._host.node}.{self.origin}, which does not have its code")
         if len(self._results) >= RESULTS_MAX or self._program.before_ns[number] >= QUICK_NS:
             self._flush()
@@ -265,7 +219,7 @@ class Scheduler:
         for child in program.children[frame.number]:
             future = futures[child] = Future(child, root)
             if program.place[child] >= 0 and self.nodes:
-                self._place(future)
+                self._exporter.place(future, self.nodes)
                 continue
             self._deque.append(future)
             if careful or self.demand or self._eager:
@@ -328,57 +282,11 @@ class Scheduler:
         else:
             self._tell(hungry)
 
+    def _export(self, *, careful: bool) -> None:
+        if self._exporter.export(careful=careful):
+            self.demand = False
+
     def _flush(self) -> None:
         if self._results:
             results, self._results = self._results, []
             self._tell(ev.Finished(self.origin, tuple(results)))
-
-    def _export(self, *, careful: bool) -> None:
-        """Give sparks to the node: the oldest half, or all that are younger than what the node has handed over."""
-        exported: list[tuple[int, Future]] = []
-        returned: list[tuple[TaskRef, int]] = []
-        for item in self._take_new() if careful else self._take_old():
-            if isinstance(item, Spark):
-                returned.append((item.ref, item.replica))
-            elif item.status == WAITING:
-                exported.append((self._send_away(item), item))
-        told: list[ev.Event] = []
-        if exported:
-            tasks = tuple((slot, self._program.task[future.number]) for slot, future in exported)
-            for _, task in tasks:
-                told += self._teach(task.code)
-            told.append(ev.Exported(self.origin, tasks))
-        if returned:
-            told.append(ev.GivenBack(self.origin, tuple(returned)))
-        if told:
-            self.demand = False
-            self._tell(*told)
-
-    def _take_old(self) -> list[Future | Spark]:
-        wanted = min(EXPORT_MAX, (len(self._deque) + 1) // 2)
-        return [self._deque.popleft() for _ in range(wanted)]
-
-    def _take_new(self) -> list[Future | Spark]:
-        taken: list[Future | Spark] = []
-        while self._deque and isinstance(self._deque[-1], Future):
-            taken.append(self._deque.pop())
-        return taken[::-1]
-
-    def _place(self, future: Future) -> None:
-        slot = self._send_away(future)
-        task = self._program.task[future.number]
-        node = self.nodes[self._program.place[future.number] % len(self.nodes)]
-        self._tell(*self._teach(task.code), ev.Placed(self.origin, slot, task, node))
-
-    def _send_away(self, future: Future) -> int:
-        slot = self._slots
-        self._slots += 1
-        self._away[slot] = future
-        future.status = AWAY
-        return slot
-
-    def _teach(self, digest: bytes) -> list[ev.Event]:
-        if digest in self._known:
-            return []
-        self._known.add(digest)
-        return [ev.Learned(digest, digest)]
