@@ -3,8 +3,9 @@
 What lives here: `abstract`, which reads the concrete state, and `assert_takes`, which holds a concrete step against a
 sequence of rules.
 
-* A copy in a pool, guarded, or handed to a scheduler that has not begun it is a spark; under way in a SCHEDULE it still
-  counts as being at the victim, since (migrate) fires when the thief receives it.  One that has begun is a thread.
+* A copy in a pool, guarded, or handed to a scheduler that has not begun it is a spark.  One that has begun is a thread.
+* The newest copy under way in a SCHEDULE still counts as being at the victim, since (migrate) fires when the thief
+  receives it; an old copy, which no record tracks any more, counts as being at the thief already.
 * A thread placed by `spawn_at` is a thread from the start, at its destination while the PUSH is under way.
 * A supervisor's record is an empty IVar: OnNode(n) tracks {n}, InTransition(v, t) tracks {v, t}.
 * A RESULT under way is a thread at its sender that is about to write.
@@ -58,7 +59,7 @@ def abstract(cluster: Cluster) -> State:
             atoms += _on(node, host)
     for (source, to), queue in cluster.queues.items():
         for message in queue:
-            atoms += _under_way(source, to, message)
+            atoms += _under_way(cluster, source, to, message)
     for ref, outcome in cluster.delivered.items():
         if cluster.hosts[ref.node].runs:
             atoms.append(Full(str(ref), Lit(outcome.data), ref.node))
@@ -104,15 +105,21 @@ def _ivar(ref: TaskRef, record: Record) -> Atom:
     return OverSpark(name, body, frozenset(tracked), ref.node)
 
 
-def _under_way(source: NodeId, to: NodeId, message: msg.Message) -> Iterator[Atom]:
+def _under_way(cluster: Cluster, source: NodeId, to: NodeId, message: msg.Message) -> Iterator[Atom]:
     match message:
         case msg.Schedule(_, sparks):
             for spark in sparks:
-                yield _waiting(spark, source)
+                yield _waiting(spark, source if _is_newest(cluster, spark) else to)
         case msg.Push(spark):
             yield _waiting(spark, to)
         case msg.Result(ref, _, outcome):
             yield Thread(RPut(Name(str(ref)), Lit(outcome.data)), source)
+
+
+def _is_newest(cluster: Cluster, spark: Spark) -> bool:
+    supervisor = cluster.hosts[spark.ref.node]
+    record = supervisor.core.supervisor.record(spark.ref) if supervisor.runs else None
+    return record is not None and record.replica == spark.replica
 
 
 def assert_takes(before: State, rules: str, after: State, fresh: list[TaskRef] | None = None) -> None:
