@@ -12,7 +12,7 @@ from spin.pan import HERE, WITNESS, Line, PanError, Report, missing_tools, searc
 from spin.runs import RUNS, Run
 
 HEADER = ("model", "scope", "formula", "counter", "depth", "states", "transitions", "memory", "time", "verdict")
-ROW = "{:<11} {:<42} {:<48} {:<7} {:>6} {:>10} {:>12} {:>9} {:>8}  {}"
+ROW = "{:<10} {:<34} {:<41} {:<7} {:>5} {:>9} {:>11} {:>7} {:>7}  {}"
 
 
 def main() -> int:

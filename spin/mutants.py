@@ -44,7 +44,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("R1", "the death of a supervisor leaves its guards and its sparks", TWO_SPARKS, ("-DMORTAL_SUPERVISOR",)),
     Mutant("R2", "a thread is placed on a node known dead", ONE_SPARK, (*SMALL, "-DPUSHED", "-DFISH_MAX=1")),
     Mutant("R3A", "a late OBSOLETE discards another spark", TWO_SPARKS, ("-DDUPLICATES=1",)),
-    Mutant("R3B", "a late DENIED opens another guard", TWO_SPARKS, ("-DDUPLICATES=1",)),
+    Mutant("R3B", "a late DENIED opens another guard, whose thief is not told", TWO_SPARKS, ("-DDUPLICATES=1",)),
     Mutant("R3C", "a late AUTH sends another spark", TWO_SPARKS, ("-DDUPLICATES=1",)),
     Mutant("R4", "a dead victim is not forgotten", ONE_SPARK, SMALL),
     Mutant("R5", "a lost fish is waited for", ONE_SPARK, (*SMALL, "-DLOSSES=1", "-DFISH_MAX=1")),

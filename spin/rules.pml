@@ -30,16 +30,22 @@
 #define LEGAL(t)		skip
 #endif
 
-/* R3: a reply finds its guard by request id, or nothing.  The planted ones take whatever guard there is. */
+/* R3: a reply finds its guard by request id, or nothing.  The planted ones take whatever guard there is; and as the original
+ * puts the thief's name into DENIED, the refusal then goes to the old thief, who does not wait, and not to the guard's. */
 #if defined(M_R3A)
-#define MISTAKEN		OBSOLETE
+#define STALE_REPLY_IS_TAKEN	if :: m == OBSOLETE && GUARD_FREE(me, q) -> q = 1 - q :: else -> skip fi
 #elif defined(M_R3B)
-#define MISTAKEN		DENIED
+#define STALE_REPLY_IS_TAKEN \
+	if \
+	:: m == DENIED && GUARD_FREE(me, q) && !GUARD_FREE(me, 1 - q) -> \
+		q = 1 - q; \
+		open_guard(); \
+		POOL(me, t) = POOL(me, t) | BIT(r); \
+		q = 1 - q \
+	:: else -> skip \
+	fi
 #elif defined(M_R3C)
-#define MISTAKEN		AUTH
-#endif
-#ifdef MISTAKEN
-#define STALE_REPLY_IS_TAKEN	if :: m == MISTAKEN && GUARD_FREE(me, q) -> q = 1 - q :: else -> skip fi
+#define STALE_REPLY_IS_TAKEN	if :: m == AUTH && GUARD_FREE(me, q) -> q = 1 - q :: else -> skip fi
 #else
 #define STALE_REPLY_IS_TAKEN	skip
 #endif

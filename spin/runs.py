@@ -9,6 +9,11 @@ from dataclasses import dataclass
 
 from spin.pan import Search
 
+ONE_SPARK = "one_spark"
+NESTED = "nested"
+TWO_SPARKS = "two_sparks"
+SMALL = ("-DNODES=3", "-DKILLS=2")
+THREE = "3 mortal, 3 deaths"
 FAST = "-DFAST"
 INVARIANTS = "invariants 1-4, no deadlock"
 
@@ -33,8 +38,9 @@ def _holds(model: str, scope: str, *switches: str) -> Run:
     return Run(scope, INVARIANTS, Search(model, switches))
 
 
-def _eventually(model: str, scope: str, claim: str, formula: str, *switches: str) -> Run:
-    return Run(scope, formula, Search(model, ("-DLTL", "-DGHOSTS", "-DUNMONITORED", *switches), claim=claim))
+def _eventually(claim: str, formula: str) -> Run:
+    switches = ("-DLTL", "-DGHOSTS", "-DUNMONITORED", "-DFISH_MAX=1")
+    return Run(THREE, formula, Search(ONE_SPARK, switches, claim=claim))
 
 
 def _witness(model: str, goal: str, what: str, *switches: str) -> Run:
@@ -44,30 +50,34 @@ def _witness(model: str, goal: str, what: str, *switches: str) -> Run:
     return Run("", f"[] !({what})", search, counter=True)
 
 
-ONE_SPARK = "one_spark"
-NESTED = "nested"
-TWO_SPARKS = "two_sparks"
-SMALL = ("-DNODES=3", "-DKILLS=2")
-THREE = "1 root, 3 mortal, 3 deaths"
-
 RUNS: tuple[Run, ...] = (
-    _holds(ONE_SPARK, f"{THREE}, 1 fish each, pushed", "-DPUSHED", "-DFISH_MAX=1", "-DROOT_FISH_MAX=1"),
-    _holds(ONE_SPARK, "1 root, 3 mortal, 1 death, 1 false", "-DFISH_MAX=1", "-DKILLS=1", "-DFENCES=1"),
-    _eventually(ONE_SPARK, f"{THREE}, 1 fish each", "fills", "<>[] ivar_full", "-DFISH_MAX=1"),
-    _eventually(ONE_SPARK, f"{THREE}, 1 fish each", "until", "[] (ivar_empty U any_result_sent)", "-DFISH_MAX=1"),
+    _holds(ONE_SPARK, f"{THREE}, 2 fish each", FAST),
+    _holds(ONE_SPARK, f"{THREE}, spawn_at", "-DPUSHED", "-DFISH_MAX=1", "-DROOT_FISH_MAX=1"),
+    _holds(ONE_SPARK, "3 mortal, 1 death, 1 fenced", "-DFISH_MAX=1", "-DKILLS=1", "-DFENCES=1"),
+    _holds(ONE_SPARK, "2 mortal, 2 deaths, parked fish", *SMALL, "-DPARKED", "-DROOT_FISH_MAX=1"),
+    _holds(ONE_SPARK, "2 mortal, 2 deaths, 1 fish lost", *SMALL, "-DLOSSES=1"),
+    _eventually("fills", "<>[] ivar_full"),
+    _eventually("until", "[] (ivar_empty U any_result_sent)"),
+    _witness(ONE_SPARK, "ALL_DIE", "all workers die"),
     _witness(ONE_SPARK, "STEAL", "a spark is stolen"),
-    _witness(ONE_SPARK, "SECOND_STEAL", "it is stolen again, from the thief"),
-    _witness(ONE_SPARK, "DEATH_IN_TRANSIT", "a node dies while the spark is in transition"),
-    _witness(ONE_SPARK, "DENIED_MET", "DENIED"),
-    _witness(ONE_SPARK, "OBSOLETE_MET", "OBSOLETE: an old replica is met"),
-    _witness(ONE_SPARK, "KEPT", "AUTH for a thief that has died"),
-    _witness(ONE_SPARK, "DUPLICATE", "a second result arrives"),
-    _witness(ONE_SPARK, "PUSH_RECOVERED", "a pushed thread is recovered", "-DPUSHED", "-DFISH_MAX=1"),
-    _witness(ONE_SPARK, "FENCED_ANSWERS", "a fenced node answers", "-DFENCES=1", "-DKILLS=0", "-DFISH_MAX=1"),
-    _witness(ONE_SPARK, "ALL_DIE", "all workers die", "-DFISH_MAX=1"),
-    _holds(NESTED, "1 root, 2 mortal, 2 deaths, 1 fish each"),
-    _holds(NESTED, "1 root, 2 mortal, 1 death, 1 crash", "-DKILLS=1", "-DCRASHES=1"),
-    _eventually(NESTED, "1 root, 2 mortal, 2 deaths, 1 fish each", "fills", "<>[] ivar_full", "-DFISH_MAX=1"),
+    _witness(ONE_SPARK, "SECOND_STEAL", "it is stolen again, from its thief"),
+    _witness(ONE_SPARK, "DEATH_IN_TRANSIT", "a node dies with it in transition"),
+    _witness(ONE_SPARK, "DENIED_MET", "a steal is denied"),
+    _witness(ONE_SPARK, "OBSOLETE_MET", "an obsolete replica is met"),
+    _witness(ONE_SPARK, "KEPT", "AUTH comes after the thief's death"),
+    _witness(ONE_SPARK, "DUPLICATE", "a duplicate result arrives"),
+    _witness(ONE_SPARK, "PUSH_RECOVERED", "a pushed thread is recovered", "-DPUSHED"),
+    _witness(ONE_SPARK, "FENCED_ANSWERS", "a fenced node answers", "-DFENCES=1", "-DKILLS=0"),
+    _holds(NESTED, "2 mortal, 2 deaths"),
+    _holds(NESTED, "2 mortal, 2 deaths, 2 fish each", "-DFISH_MAX=2", FAST),
+    _holds(NESTED, "2 mortal, 1 death, 1 scheduler", "-DKILLS=1", "-DCRASHES=1"),
+    _holds(NESTED, "2 mortal, 1 death, 1 fenced", "-DKILLS=1", "-DFENCES=1"),
     _witness(NESTED, "ORPHAN", "an orphan is met"),
-    _witness(NESTED, "PURGED", "a PURGE drops a copy", "-DCRASHES=1", "-DKILLS=1"),
+    _witness(NESTED, "PURGED", "PURGE drops a copy", "-DCRASHES=1", "-DKILLS=0"),
+    _holds(TWO_SPARKS, "2 mortal, 1 death"),
+    _holds(TWO_SPARKS, "2 mortal, 2 deaths, a supervisor's", "-DMORTAL_SUPERVISOR", "-DKILLS=2"),
+    _holds(TWO_SPARKS, "2 mortal, 1 death, a reply twice", "-DDUPLICATES=1"),
+    _witness(TWO_SPARKS, "BOTH_GUARDED", "a node guards both"),
+    _witness(TWO_SPARKS, "STALE_REPLY", "a stale reply arrives", "-DDUPLICATES=1", "-DKILLS=0"),
+    _witness(TWO_SPARKS, "ORPHAN", "an orphan is met", "-DMORTAL_SUPERVISOR"),
 )

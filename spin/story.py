@@ -78,7 +78,7 @@ def _step(step: list[tuple[int, str, str, int, str]], nodes: int, here: Path) ->
         choice = _CHOICE.match(text)
         if choice is not None and name is None:
             chosen.setdefault(choice[1], choice[2])
-    what = ", ".join(handlers) or "starts a task"
+    what = ", ".join(handlers) or ("ignored" if took else "starts a task")
     if kind == "Environment":
         return f"fault: {what} {chosen.get('who', '')}".rstrip()
     if "on_dead_node" in handlers:
