@@ -54,7 +54,7 @@ class Tally:
 
 def mutations(target: Target, count: int, tally: Tally, *, measured: bool = True) -> None:
     """Structured mutations of valid input; what each allocates is measured."""
-    rng = seed_number(f"mutations of {target.name}")
+    rng = seed_number(f"{'measured' if measured else 'unmeasured'} mutations of {target.name}")
     with _alarm() as rearm:
         for data in target.seeds():
             tally.take(target, data, measured=False)
