@@ -173,12 +173,14 @@ class Space:
 
     def numbered(self, raw: State) -> State:
         """The same state without gaps in its ids."""
-        gaps = self._gaps[tuple([self._ids[part] for part in raw])]
+        ids = self._ids
+        gaps = self._gaps[tuple([ids[part] for part in raw])]
         return raw if gaps is None else tuple(map(self._renamed[gaps].__getitem__, raw))
 
     def verdict(self, state: State) -> Violation | None:
         """What is wrong with a state, by itself."""
-        verdict: Violation | None = self._verdicts[tuple(map(self._cargo.__getitem__, state))]
+        cargo = self._cargo
+        verdict: Violation | None = self._verdicts[tuple([cargo[part] for part in state])]
         return verdict
 
     def is_quiet(self, state: State) -> bool:
@@ -371,8 +373,11 @@ class Space:
 
     # ---- names -----------------------------------------------------------------------------------------------
 
-    def _ids_of(self, number: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The ids that a value refers to, and the next ones if it is a host."""
+    def _ids_of(self, number: int) -> int:
+        """The ids that a value refers to, and the next ones if it is a host, as the number of a value."""
+        return self._number("ids", self._ids_and_nexts(number))
+
+    def _ids_and_nexts(self, number: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         kind, value = self._kinds[number], self._values[number]
         if kind == "host":
             core = self._host(number, _Chance(())).core
@@ -382,8 +387,9 @@ class Space:
             return tuple(sorted({*MESSAGES.ids(frozen)})), ()
         return (), ()
 
-    def _gaps_of(self, parts: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]) -> Renaming | None:
+    def _gaps_of(self, numbers: tuple[int, ...]) -> Renaming | None:
         """The renaming that closes the gaps, if there are any."""
+        parts: list[tuple[tuple[int, ...], tuple[int, ...]]] = [self._values[number] for number in numbers]
         used = sorted({number for ids, _ in parts for number in ids})
         after = {fish_base(NodeId(n)) for n in range(self.nodes)} | {request_base(NodeId(n)) for n in range(self.nodes)}
         ids: list[tuple[int, int]] = []
@@ -420,18 +426,22 @@ class Space:
 
     # ---- the invariants --------------------------------------------------------------------------------------
 
-    def _cargo_of(self, number: int) -> Any:
-        """What the invariants see of a value."""
+    def _cargo_of(self, number: int) -> int:
+        """What the invariants see of a value, as the number of a value."""
+        return self._number("cargo", self._seen_of(number))
+
+    def _seen_of(self, number: int) -> Facts | tuple[msg.Message, ...] | None:
         kind, value = self._kinds[number], self._values[number]
         if kind == "host":
             core = self._host(number, _Chance(())).core
             return facts(core, [NodeId(node) for node in range(self.nodes)])
         if kind == "queue":
             frozen = [self._messages[message] for message in value]
-            return MESSAGES.thaw([one for one in frozen if one[0] in (msg.Schedule, msg.Push, msg.Result)])
+            return tuple(MESSAGES.thaw([one for one in frozen if one[0] in (msg.Schedule, msg.Push, msg.Result)]))
         return None
 
-    def _scan(self, parts: tuple[Any, ...]) -> Violation | None:
+    def _scan(self, numbers: tuple[int, ...]) -> Violation | None:
+        parts = [self._values[number] for number in numbers]
         running = {NodeId(node): told for node, told in enumerate(parts[: self.nodes]) if isinstance(told, Facts)}
         flights = [
             (NodeId(source), NodeId(to), messages)
