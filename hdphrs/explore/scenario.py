@@ -30,6 +30,9 @@ from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
 from hdphrs.protocol.tasks import NodeId, Origin
 
+STEPS_MAX = 1_000
+"""Rounds in which what is left must end; in a scope that is a small task."""
+
 LINE = re.compile(
     r"""(?: deliver\ (?P<source>\d+)\ ->\ (?P<to>\d+)
           | (?P<scheduler_word>[a-z-]+)\ (?P<node>\d+)\.(?P<origin>\d+)
@@ -107,7 +110,7 @@ def replay(scope: Scope, moves: Iterable[Move], tell: Callable[[str], None] = la
         play(cluster, scope, move)
     chooser.script = []
     tell("no further faults")
-    cluster.finish()
+    cluster.finish(STEPS_MAX)
     for node, host in cluster.hosts.items():
         if host.runs and not host.is_idle:
             raise Violation(5, f"everything has ended, but node {node} keeps something of a task")

@@ -74,51 +74,126 @@ class Scope:
         return task(b"%d" % slot, depth=job.depth, children=1, code=b"")
 
 
-STEALING = ("stolen", "given", "replicas", "deaths_seen", "stale", "duplicates")
+WIDE = CoreConfig(
+    fish_max=2, want_max=2, guards_max=2, start_max=2, parked_max=2, park_s=1.0, backoff_max_s=0.001
+)  # fmt: skip
+STEALING = ("stolen", "given", "replicas", "deaths_seen", "stale")
+REPLIES = ("denied", "obsolete")
+
 SCOPES: dict[str, Scope] = {
     scope.name: scope
     for scope in (
         Scope(
             "guards",
-            "two sparks that are given back and stolen again, one death",
+            "two sparks, given back and stolen again; 1 death",
             (Job(), Job()),
             deaths=1,
             gives=True,
-            must=(*STEALING[:5], "denied", "obsolete"),
+            must=(*STEALING, *REPLIES),
         ),
         Scope(
             "orphans",
-            "one task with a child, given back, one death",
+            "a nested task, given back; 1 death",
             (Job(1),),
             deaths=1,
             gives=True,
-            must=(*STEALING, "denied", "obsolete", "orphans"),
+            must=(*STEALING, *REPLIES, "orphans", "duplicates"),
+        ),
+        Scope(
+            "one",
+            "a spark, given back; the root works; 2 deaths",
+            (Job(),),
+            root_works=True,
+            deaths=2,
+            gives=True,
+            must=(*STEALING, *REPLIES, "duplicates"),
         ),
         Scope(
             "placed",
-            "a placed task with a child, one death",
+            "a nested task placed on node 1; the root works; 1 death",
             (Job(1, at=1),),
             root_works=True,
             deaths=1,
             must=("stolen", "given", "replicas", "placed", "orphans"),
         ),
         Scope(
-            "one",
-            "one spark, given back, two deaths",
-            (Job(),),
-            root_works=True,
-            deaths=2,
+            "late",
+            "two sparks, given back; a fish is given up while it is under way; 1 death",
+            (Job(), Job()),
+            deaths=1,
             gives=True,
-            must=(*STEALING, "denied", "obsolete"),
+            lates=1,
+            must=(*STEALING, *REPLIES, "duplicates"),
         ),
         Scope(
-            "nested",
-            "two sparks, one of them with a child, two deaths, thieves that rest",
+            "crash",
+            "a nested task; a scheduler dies; 1 death",
+            (Job(1),),
+            deaths=1,
+            crashes=1,
+            must=(*STEALING, "crashes", "orphans", "duplicates", "denied"),
+        ),
+        Scope(
+            "crashes",
+            "a nested task; the root works; a scheduler dies",
+            (Job(1),),
+            root_works=True,
+            crashes=1,
+            must=("stolen", "given", "crashes", "orphans", "duplicates", "stale"),
+        ),
+        Scope(
+            "suspected",
+            "a nested task; the root works; a living node is declared dead, or the news comes from a third; 1 death",
+            (Job(1),),
+            root_works=True,
+            deaths=1,
+            suspicions=1,
+            must=(*STEALING, "orphans"),
+        ),
+        Scope(
+            "returning",
+            "a nested task, given back; the root works; 1 death",
+            (Job(1),),
+            root_works=True,
+            deaths=1,
+            gives=True,
+            must=(*STEALING, *REPLIES, "orphans", "duplicates"),
+        ),
+        Scope(
+            "resting",
+            "two sparks, one of them nested; the root works; refused thieves rest; 2 deaths",
             (Job(1), Job()),
             root_works=True,
             deaths=2,
             rests=True,
-            must=(*STEALING, "denied", "orphans"),
+            must=(*STEALING, "denied", "orphans", "duplicates"),
+        ),
+        Scope(
+            "nested",
+            "two sparks, one of them nested, given back and stolen again; the root works; 2 deaths",
+            (Job(1), Job()),
+            root_works=True,
+            deaths=2,
+            gives=True,
+            must=(*STEALING, *REPLIES, "orphans", "duplicates"),
+        ),
+        Scope(
+            "four",
+            "four nodes; a nested task, given back; 1 death",
+            (Job(1),),
+            nodes=4,
+            deaths=1,
+            gives=True,
+            must=(*STEALING, *REPLIES, "orphans", "duplicates"),
+        ),
+        Scope(
+            "wide",
+            "two sparks, given back; two fish, guards and tasks at a time; 1 death",
+            (Job(), Job()),
+            deaths=1,
+            gives=True,
+            config=WIDE,
+            must=(*STEALING, *REPLIES, "duplicates"),
         ),
     )
 }

@@ -153,9 +153,10 @@ class _Search:
     def _broken(self, at: int, move: Move, error: Exception) -> Found:
         way, last = self._concrete(at)
         for again, outcome, _, _ in self._space.expand(last):
-            if outcome is not None and type(outcome.broken) is type(error) and again.word == move.word:
-                invariant = error.invariant if isinstance(error, Violation) else None
-                return Found(invariant, _tell(error), (*way, again))
+            broken = outcome and outcome.broken
+            if broken is not None and type(broken) is type(error) and again.word == move.word:
+                invariant = broken.invariant if isinstance(broken, Violation) else None
+                return Found(invariant, _tell(broken), (*way, again))
         raise InternalError(f"{move} breaks the core, but not again under other names")
 
     # ---- liveness --------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from hdphrs.audit.scan import Facts, facts, scan
 from hdphrs.audit.violation import Violation
+from hdphrs.explore.cluster import Cluster
 from hdphrs.explore.freeze import (
     MESSAGES,
     REQUEST_BIT,
@@ -158,7 +159,7 @@ class Space:
         self._spent = Table(lambda key: self._number("world", self._values[key[0]]._replace(**{key[1]: key[2]})))
         self._renamed: Table = Table(lambda renaming: Table(lambda number: self._rename(number, renaming)))
         self._permutations = list(self._all_permutations()) if symmetric else []
-        self.initial = self._first()
+        self.initial = self.start(scope.cluster())
 
     # ---- what a search asks ----------------------------------------------------------------------------------
 
@@ -453,15 +454,24 @@ class Space:
             return violation
         return None
 
-    # ---- the beginning ---------------------------------------------------------------------------------------
+    # ---- live clusters ---------------------------------------------------------------------------------------
 
-    def _first(self) -> State:
-        cluster = self.scope.cluster()
-        hosts = []
+    def start(self, cluster: Cluster) -> State:
+        """The state of a cluster at its beginning; from now on its ids are as in the states of this space."""
         for host in cluster.hosts.values():
             check_fields(host.core)
             number_ids(host)
-            hosts.append(self._number("host", freeze_host(host)))
         scope = self.scope
         world = World(scope.deaths, scope.suspicions, scope.crashes, scope.lates, 0)
-        return (*hosts, *[NOTHING] * len(self._links), self._number("world", world))
+        return self.look(cluster, self._number("world", world))
+
+    def look(self, cluster: Cluster, world: int) -> State:
+        """The state of a live cluster, but for what may still go wrong."""
+        hosts = [self._number("host", freeze_host(host)) if host.runs else GONE for host in cluster.hosts.values()]
+        queues = [
+            self._number("queue", tuple([self._message(one) for one in MESSAGES.freeze(cluster.in_flight(*link))]))
+            if hosts[link[1]] != GONE
+            else NOTHING
+            for link in self._links
+        ]
+        return (*hosts, *queues, world)
