@@ -46,6 +46,24 @@ def test_hungry_ones_are_fed_in_the_order_in_which_they_asked() -> None:
     assert [started(cluster, 0, origin) for origin in (2, 1, 3)] == [[0], [1], []]
 
 
+def test_scheduler_whose_future_is_filled_is_not_fed_until_it_asks_again() -> None:
+    """It may have a parent to go on with; a task that it got now would wait behind that."""
+    cluster = crew(2)
+    cluster.spawn(depth=1)
+    cluster.hungry(0, 1)
+    cluster.run(0, 1)
+    cluster.hungry(0, 2)
+    cluster.run(0, 2)
+    cluster.hungry(0, 2)  # it has the second child now
+    cluster.hungry(0, 1)
+    cluster.run(0, 2)
+    (ref,) = cluster.spawn()
+    assert pooled(cluster, 0) == [ref]
+    cluster.run(0, 1)
+    cluster.hungry(0, 1)
+    assert started(cluster, 0, 1) == [ref.slot]
+
+
 def test_placed_task_is_started_before_older_sparks() -> None:
     cluster = crew(1)
     cluster.spawn(2)

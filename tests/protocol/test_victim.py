@@ -119,6 +119,21 @@ def test_guards_are_bounded_and_the_rest_stays_in_the_pool() -> None:
     cluster.finish()
 
 
+def test_fish_that_finds_all_guards_taken_waits_until_one_is_free() -> None:
+    cluster = Cluster(4, config=CoreConfig(guards_max=1))
+    cluster.spawn(12)
+    cluster.hungry(1)
+    cluster.settle()
+    for thief in (2, 3):
+        cluster.feed(1, ev.Received(NodeId(thief), msg.Fish(FishId(9), NodeId(thief), 1)))
+    assert cluster.core(1).pool.stealable > 0
+    assert cluster.core(1).victim.parked == 1
+    cluster.deliver(1, 0)
+    cluster.deliver(0, 1)
+    assert [guard.catch.thief for guard in cluster.core(1).victim._guards.values()] == [3]
+    assert cluster.core(1).victim.parked == 0
+
+
 def test_fish_whose_sparks_come_one_by_one_counts_as_answered_once() -> None:
     cluster = Cluster(3)
     cluster.spawn(12)
