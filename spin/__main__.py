@@ -43,7 +43,8 @@ def main() -> int:
 def judge(run: Run, report: Report) -> str | None:
     """What is wrong; None if the search found what it must."""
     if run.counter:
-        return None if report.violated == WITNESS else f"NOT SEEN ({report.violated})"
+        seen = report.violated == WITNESS or (run.search.claim is not None and report.violated is not None)
+        return None if seen else f"NOT SEEN ({report.violated})"
     return None if report.violated is None else f"VIOLATED: {report.violated}"
 
 

@@ -63,7 +63,7 @@ bool thread;				/* replica 0 of task 0 was placed by spawn_at: it does not migra
 
 /* ---- for the invariants only ---- */
 byte coming[NODES * TASKS];		/* replicas on their way to the node; a function of the links */
-#ifdef GHOSTS
+#ifdef LTL
 bool sent;				/* a result has been transmitted (the paper's any_result_sent) */
 #endif
 
@@ -95,7 +95,8 @@ bool gave, asked;
 #define ID_FREE(n, q)		true
 #else
 /* A request id is used again only when nothing in the world carries it any more; so slots serve as ids without end. */
-byte late_at = NOBODY, late_id;		/* where a reply will arrive for the second time, and its id */
+byte late_at = NOBODY, late_id;		/* where a reply will arrive once more, and its id */
+byte late_left;				/* replies with this id that are still to come */
 byte duplicates;
 #define ID_FREE(n, q)		(late_at != (n) || late_id != (q))
 #endif
@@ -489,18 +490,30 @@ inline thief_on_death() {
 /* ---- the node ---- */
 
 #ifdef DUPLICATES
-/* The transport delivers a reply twice, the second time late. */
+/* The transport delivers a question or a reply twice, the second time late. */
 inline duplicate() {
 	if
+	:: IS_REPLY(m) && late_at == me && late_id == q ->
+		late_left--;
+		if
+		:: late_left == 0 ->
+			late_at = NOBODY;
+			late_id = 0
+		:: else -> skip
+		fi
 	:: IS_REPLY(m) && duplicates < DUPLICATES ->
 		duplicates++;
 		late_at = me;
 		late_id = q;
+		late_left = 1;
 		LINK(who, me)!m, q, t, r, x
-	:: IS_REPLY(m) && late_at == me && late_id == q ->
-		late_at = NOBODY;
-		late_id = 0
-	:: !IS_REPLY(m) || late_at != me || late_id != q -> skip
+	:: m == REQ && duplicates < DUPLICATES ->
+		duplicates++;
+		late_at = who;
+		late_id = q;
+		late_left = 2;
+		LINK(who, me)!m, q, t, r, x
+	:: !(IS_REPLY(m) && late_at == me && late_id == q) -> skip
 	fi
 }
 #endif
@@ -571,7 +584,7 @@ inline on_dead_node() {
 
 /* A task on this node ends: its result is the future's, or goes to where the future is. */
 inline answer() {
-#ifdef GHOSTS
+#ifdef LTL
 	sent = true;
 #endif
 	if

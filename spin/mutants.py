@@ -52,7 +52,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("R15", "REQ towards a dead thief is granted", ONE_SPARK, SMALL),
     Mutant("R16", "the last spark of a pool is kept", ONE_SPARK, SMALL, unseen="STEAL"),
     Mutant("R21", "any ACK moves the record", ONE_SPARK, SMALL),
-    Mutant("R22", "REQ is granted to a node that the record does not name", ONE_SPARK, SMALL),
+    Mutant(
+        "R22", "REQ is granted to a node that the record does not name", TWO_SPARKS, ("-DDUPLICATES=1", "-DKILLS=0")
+    ),
     Mutant("R23", "both ends of a broken link take it for a death", ONE_SPARK, SMALL),
     Mutant("NO_ACK", "the thief forgets the ACK", ONE_SPARK, SMALL, unseen="SECOND_STEAL"),
     Mutant("REPLICA", "a re-created spark keeps its replica number", ONE_SPARK, SMALL),

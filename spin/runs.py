@@ -38,9 +38,8 @@ def _holds(model: str, scope: str, *switches: str) -> Run:
     return Run(scope, INVARIANTS, Search(model, switches))
 
 
-def _eventually(claim: str, formula: str) -> Run:
-    switches = ("-DLTL", "-DGHOSTS", "-DUNMONITORED", "-DFISH_MAX=1")
-    return Run(THREE, formula, Search(ONE_SPARK, switches, claim=claim))
+def _claim(model: str, scope: str, claim: str, formula: str, *switches: str, counter: bool = False) -> Run:
+    return Run(scope, formula, Search(model, ("-DLTL", "-DUNMONITORED", *switches), claim=claim), counter)
 
 
 def _witness(model: str, goal: str, what: str, *switches: str) -> Run:
@@ -56,8 +55,9 @@ RUNS: tuple[Run, ...] = (
     _holds(ONE_SPARK, "3 mortal, 1 death, 1 fenced", "-DFISH_MAX=1", "-DKILLS=1", "-DFENCES=1"),
     _holds(ONE_SPARK, "2 mortal, 2 deaths, parked fish", *SMALL, "-DPARKED", "-DROOT_FISH_MAX=1"),
     _holds(ONE_SPARK, "2 mortal, 2 deaths, 1 fish lost", *SMALL, "-DLOSSES=1"),
-    _eventually("fills", "<>[] ivar_full"),
-    _eventually("until", "[] (ivar_empty U any_result_sent)"),
+    _claim(ONE_SPARK, THREE, "alive", "[] all_workers_alive", "-DFISH_MAX=1", counter=True),
+    _claim(ONE_SPARK, THREE, "until", "[] (ivar_empty U any_result_sent)", "-DFISH_MAX=1"),
+    _claim(ONE_SPARK, THREE, "fills", "<>[] ivar_full", "-DFISH_MAX=1"),
     _witness(ONE_SPARK, "ALL_DIE", "all workers die"),
     _witness(ONE_SPARK, "STEAL", "a spark is stolen"),
     _witness(ONE_SPARK, "SECOND_STEAL", "it is stolen again, from its thief"),
@@ -72,11 +72,13 @@ RUNS: tuple[Run, ...] = (
     _holds(NESTED, "2 mortal, 2 deaths, 2 fish each", "-DFISH_MAX=2", FAST),
     _holds(NESTED, "2 mortal, 1 death, 1 scheduler", "-DKILLS=1", "-DCRASHES=1"),
     _holds(NESTED, "2 mortal, 1 death, 1 fenced", "-DKILLS=1", "-DFENCES=1"),
+    _claim(NESTED, "2 mortal, 2 deaths", "fills", "<>[] ivar_full"),
     _witness(NESTED, "ORPHAN", "an orphan is met"),
     _witness(NESTED, "PURGED", "PURGE drops a copy", "-DCRASHES=1", "-DKILLS=0"),
     _holds(TWO_SPARKS, "2 mortal, 1 death"),
     _holds(TWO_SPARKS, "2 mortal, 2 deaths, a supervisor's", "-DMORTAL_SUPERVISOR", "-DKILLS=2"),
     _holds(TWO_SPARKS, "2 mortal, 1 death, a reply twice", "-DDUPLICATES=1"),
+    _claim(TWO_SPARKS, "2 mortal, 1 death", "fills", "<>[] both ivars are full"),
     _witness(TWO_SPARKS, "BOTH_GUARDED", "a node guards both"),
     _witness(TWO_SPARKS, "STALE_REPLY", "a stale reply arrives", "-DDUPLICATES=1", "-DKILLS=0"),
     _witness(TWO_SPARKS, "ORPHAN", "an orphan is met", "-DMORTAL_SUPERVISOR"),

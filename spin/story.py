@@ -27,6 +27,7 @@ HELPERS = (
 )
 """Inlines that say nothing of their own about a step."""
 STEP_ENDS = "[asked = 0]"
+NOTHING_YET = ": starts a task"
 
 _STATEMENT = re.compile(r"^\s*\d+:\s+proc\s+(\d+) \((:?\w+):.*?\) (\w+\.pml):(\d+) (.*)$")
 _MESSAGE = re.compile(r"^(Send|Recv) (\w+),(\d+),(\d+),(\d+),(\d+)\s.*\(link\[(\d+)\]\)")
@@ -54,6 +55,8 @@ def tell(trail: list[str], here: Path) -> tuple[str, ...]:
             step = []
     if step and step[0][1] == "Node":
         told.append(_step(step, nodes, here))
+    if told and told[-1].endswith(NOTHING_YET):
+        told.pop()
     return tuple(told)
 
 

@@ -51,3 +51,7 @@ init {
 		launch()
 	}
 }
+
+#ifdef LTL
+ltl fills { <>[] (DONE) }
+#endif
