@@ -304,6 +304,8 @@ class Node:
         return [Send(ref.node, msg.Result(ref, replica, outcome))]
 
     def _fill(self, ref: TaskRef, outcome: Outcome) -> list[Effect]:
+        if outcome.verdict is Verdict.CRASHED and (record := self.supervisor.record(ref)) is not None:
+            self.schedulers.convict(record.task.path, outcome.crashes)
         if self.supervisor.on_result(ref):
             return [self._deliver(ref, outcome)]
         self._count("duplicates")

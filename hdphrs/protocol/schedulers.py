@@ -119,7 +119,8 @@ class Schedulers:
             if key != running or crash is None:
                 survivors.append(spark)
                 continue
-            blamed = replace(spark, crashes=(*spark.crashes, crash))
+            earlier = max(spark.crashes, self.crashes_of(spark.task.path), key=len)
+            blamed = replace(spark, crashes=(*earlier, crash))
             self._remember(spark.task.path, blamed.crashes)
             if len(blamed.crashes) < self._config.attempts_max:
                 survivors.append(blamed)
@@ -127,6 +128,10 @@ class Schedulers:
                 verdict = Outcome(Verdict.CRASHED, spark.task.name.encode(), blamed.crashes)
                 given_up.append((*key, verdict))
         return survivors, given_up
+
+    def convict(self, path: bytes, crashes: tuple[Crash, ...]) -> None:
+        """The task at this path has used up its attempts on another node: it is not tried again for a parent here."""
+        self._remember(path, crashes)
 
     def caution(self, path: bytes, crash: Crash) -> None:
         """What the task at this path left behind has taken a scheduler down, and whoever waited there is run again.

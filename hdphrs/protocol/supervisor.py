@@ -63,7 +63,7 @@ class Supervisor:
         return iter(self._records.items())
 
     def record(self, ref: TaskRef) -> Record | None:
-        """For checks of the invariants; None for a full future."""
+        """What is known of a task; None for a full future."""
         return self._records.get(ref)
 
     def register(self, ref: TaskRef, task: Task, crashes: tuple[Crash, ...]) -> Spark:

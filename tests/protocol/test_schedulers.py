@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from hdphrs.config import CoreConfig
 from hdphrs.protocol import events as ev
-from hdphrs.protocol.effects import Start, Teach
-from hdphrs.protocol.tasks import ROOT, NodeId, Origin, Verdict
+from hdphrs.protocol import messages as msg
+from hdphrs.protocol.effects import Deliver, Start, Teach
+from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Origin, Outcome, TaskRef, Verdict
 from tests.protocol.harness import CODE, CRASH, Cluster, task
 from tests.protocol.scenes import pooled, record_of
 
@@ -172,6 +173,32 @@ def test_child_that_is_exported_again_starts_with_its_crashes_and_fails_when_the
     assert cluster.delivered[child_future].verdict is Verdict.CRASHED
     assert len(cluster.delivered[child_future].crashes) == 3
     assert parent not in cluster.delivered
+
+
+def test_task_that_was_given_up_elsewhere_fails_at_once_when_its_parent_makes_it_again() -> None:
+    """Simulator seed 0x3c5: it took down the process in which an ancestor waited, and was made anew for ever."""
+    cluster = Cluster(2)
+    made_again = [cluster.place(1) for _ in range(2)]
+    crashes = (CRASH,) * cluster.config.attempts_max
+    verdict = Outcome(Verdict.CRASHED, b"f", crashes)
+    cluster.feed(0, ev.Received(NodeId(1), msg.Result(made_again[0], 0, verdict)))
+    again = task(b"0")
+    effects = cluster.feed(0, ev.Placed(PROGRAM, 2, again, NodeId(1)))
+    assert effects == [Deliver(PROGRAM, 2, verdict)]
+
+
+def test_crashes_of_a_task_add_up_over_all_that_its_parents_make_of_it() -> None:
+    cluster = Cluster(2, checked=False)
+    for attempt in range(cluster.config.attempts_max):
+        ref = TaskRef(ROOT, PROGRAM, attempt)
+        cluster.spawned[ref] = b"p"
+        cluster.feed(0, ev.Placed(PROGRAM, attempt, task(b"p"), NodeId(1)))
+        cluster.settle()
+        cluster.hungry(1, attempt + 1)
+        cluster.crash(1, attempt + 1, (ref, 0))
+        cluster.feed(1, ev.Received(ROOT, msg.Purge((ref,))))
+    cluster.settle()
+    assert [outcome.verdict for outcome in cluster.delivered.values()] == [Verdict.CRASHED]
 
 
 def test_paths_of_crashed_tasks_are_remembered_up_to_a_bound() -> None:

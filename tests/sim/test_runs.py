@@ -40,6 +40,19 @@ NAMED_SEEDS: dict[str, tuple[int, str]] = {
         root_stalls=0 long_pct=0 returns=0 joins=0 repeats_pct=0 abrupt=0
         """,
     ),
+    # A poisoned thread is given up on another node, and takes the process down in which an ancestor of its parent
+    # waits: that one was run again, made the parent again, and the parent's node had learned nothing.
+    "poison falls on its own ancestors": (
+        965,
+        """
+        nodes=4 cores=1 latency_us=3339 jitter_pct=300 byte_ns=1000 local_us=10 skew_ppm=1000 detect_ms=30 shape=1
+        tasks=291 depth_max=7 rounds=1 cost_us=26 payload_bytes=4 eager=0 lifo=1 placed_pct=29 unsupervised_pct=5
+        raising_pct=2 forgotten_pct=19 poison=1 attempts_max=4 fish_max=2 want_max=1 start_max=3 room=3 guards_max=3
+        parked_max=0 give_bytes_max=965 remembered_crashes_max=1024 park_ms=1 fish_deadline_ms=100 backoff_max_ms=10
+        kills=0 power_losses=2 departures=0 crashes=0 blameless=0 cuts=0 one_way_cuts=0 isolations=1 stalls=1
+        root_stalls=0 long_pct=0 returns=0 joins=0 repeats_pct=0 abrupt=0
+        """,
+    ),
 }
 """Seeds that have found a bug, each with all that it drew then; with the bug they fail."""
 
