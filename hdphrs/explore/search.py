@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from hdphrs.audit.violation import Violation
 from hdphrs.errors import InternalError
 from hdphrs.explore.moves import Move
+from hdphrs.explore.names import State
 from hdphrs.explore.scope import Scope
-from hdphrs.explore.space import Space, State
+from hdphrs.explore.space import Space
 
 LIVENESS = 5
 """The number of the invariant that everything ends."""
@@ -72,7 +73,7 @@ class _Search:
         self._scope = scope
         self._space = Space(scope, symmetric=symmetric)
         self._states_max = states_max
-        first = self._space.canonical(self._space.initial)
+        first = self._space.names.canonical(self._space.initial)
         self._states: list[State] = [first]
         self._index: dict[State, int] = {first: 0}
         self._parents = array("I", [0])
@@ -125,7 +126,7 @@ class _Search:
                     outcome.met += 1
                     if outcome.broken is not None:
                         return self._broken(at, move, outcome.broken)
-                after = space.canonical(raw)
+                after = space.names.canonical(raw)
                 index = known.get(after)
                 if index is None:
                     index = known[after] = len(states)
@@ -192,7 +193,7 @@ class _Search:
         while index:
             canonical.append(self._states[index])
             index = self._parents[index]
-        state = self._space.numbered(self._space.initial)
+        state = self._space.names.numbered(self._space.initial)
         moves: list[Move] = []
         for wanted in reversed(canonical):
             move, state = next(self._leading(state, wanted))
@@ -201,8 +202,8 @@ class _Search:
 
     def _leading(self, state: State, wanted: State) -> Iterator[tuple[Move, State]]:
         for move, outcome, raw, _ in self._space.expand(state):
-            if (outcome is None or outcome.broken is None) and self._space.canonical(raw) == wanted:
-                yield move, self._space.numbered(raw)
+            if (outcome is None or outcome.broken is None) and self._space.names.canonical(raw) == wanted:
+                yield move, self._space.names.numbered(raw)
 
 
 def _tell(error: Exception) -> str:

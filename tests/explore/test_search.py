@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from hdphrs.explore.names import State
 from hdphrs.explore.scenario import Chooser, play, read, replay, write
 from hdphrs.explore.scope import SCOPES, Job, Scope
 from hdphrs.explore.search import search
-from hdphrs.explore.space import Space, State
+from hdphrs.explore.space import Space
 from tests.mutants.patching import planted
 from tests.mutants.planted import MUTANTS
 
@@ -45,17 +46,17 @@ def test_states_that_stand_for_their_permutations_leave_nothing_out(name: str) -
 def _representatives(scope: Scope) -> int:
     """How many states there are without symmetry, counted up to names."""
     space = Space(scope)
-    first = space.numbered(space.initial)
+    first = space.names.numbered(space.initial)
     seen: dict[State, None] = {first: None}
     waiting = [first]
     while waiting:
         state = waiting.pop()
         for _, _, raw, _ in () if space.is_quiet(state) else space.expand(state):
-            after = space.numbered(raw)
+            after = space.names.numbered(raw)
             if after not in seen:
                 seen[after] = None
                 waiting.append(after)
-    return len({space.canonical(state) for state in seen})
+    return len({space.names.canonical(state) for state in seen})
 
 
 @pytest.mark.parametrize(
@@ -110,8 +111,8 @@ def test_tables_agree_with_live_cores(scope: Scope) -> None:
             move, _, raw, _ = draw.choice(moves)
             chooser.script = list(move.choices)
             play(cluster, scope, move)
-            state = space.numbered(raw)
-            assert space.numbered(space.look(cluster, raw[-1])) == state, move
+            state = space.names.numbered(raw)
+            assert space.names.numbered(space.look(cluster, raw[-1])) == state, move
 
 
 def test_search_that_has_not_met_what_it_is_for_is_vacuous() -> None:
