@@ -33,6 +33,8 @@ class Draw:
     latency_us: int
     """Of a typical link; each link has its own, between half and twice this."""
     jitter_pct: int
+    slow_pct: int
+    """Links that are slower by far: between different pairs there is no order."""
     byte_ns: int
     """Time that each byte of a payload keeps a link busy; 0 for a network without limits."""
     local_us: int
@@ -40,6 +42,8 @@ class Draw:
     skew_ppm: int
     """Clocks go wrong by so much, either way, and begin anywhere."""
     detect_ms: int
+    notice_us: int
+    """Within this time somebody dials a port that refuses."""
 
     # the program
     shape: int
@@ -83,6 +87,8 @@ class Draw:
     """Node processes that are killed: their ports refuse from then on."""
     power_losses: int
     """Nodes that fall silent for ever, in the middle of a message."""
+    ambushes: int
+    """Nodes that die just when they send or get a message of some kind: in such a moment things get lost."""
     departures: int
     """Nodes that are told to end: there is no handing over yet, so this is a death with everything sent."""
     crashes: int
@@ -177,10 +183,12 @@ _DRAWN: dict[str, Chooser] = {
     "cores": _one_of(1, 1, 2, 2, 3, 4),
     "latency_us": _geometric(5, 4000),
     "jitter_pct": _one_of(0, 10, 50, 300),
+    "slow_pct": _sometimes(50, _one_of(5, 20, 50)),
     "byte_ns": _one_of(0, 0, 1, 8, 1000),
     "local_us": _one_of(1, 10, 10, 100),
     "skew_ppm": _sometimes(50, _one_of(10, 1000, 100_000)),
     "detect_ms": _one_of(10, 30, 100),
+    "notice_us": _geometric(10, 20_000),
     "shape": _between(0, len(SHAPES) - 1),
     "tasks": _geometric(8, 3000),
     "depth_max": _geometric(1, 60),
@@ -208,6 +216,7 @@ _DRAWN: dict[str, Chooser] = {
     "backoff_max_ms": _one_of(2, 10, 100),
     "kills": _sometimes(45, _between(1, 3)),
     "power_losses": _sometimes(35, _between(1, 2)),
+    "ambushes": _sometimes(50, _between(1, 3)),
     "departures": _sometimes(25, _between(1, 2)),
     "crashes": _sometimes(35, _between(1, 4)),
     "blameless": _sometimes(35, _between(1, 4)),
@@ -229,6 +238,7 @@ _LIMITS = {
     "latency_us": (1, NUMBER_MAX),
     "local_us": (1, NUMBER_MAX),
     "detect_ms": (1, NUMBER_MAX),
+    "notice_us": (1, NUMBER_MAX),
     "skew_ppm": (0, 500_000),
     "shape": (0, len(SHAPES) - 1),
     "tasks": (1, 10**7),

@@ -9,13 +9,29 @@ from __future__ import annotations
 from random import Random
 
 from hdphrs.protocol import effects as fx
+from hdphrs.protocol import messages as msg
 from hdphrs.sim.cluster import Cluster
 from hdphrs.sim.draw import Draw
 from hdphrs.sim.host import Host
+from hdphrs.sim.network import Link
 from hdphrs.sim.scheduler import Scheduler
 
 SETTLE_NS = 2_000_000
 """Time that joining and starting take, at least."""
+
+AMBUSHED = (
+    msg.Fish,
+    msg.Schedule,
+    msg.Schedule,
+    msg.Req,
+    msg.Req,
+    msg.Auth,
+    msg.Ack,
+    msg.Push,
+    msg.Result,
+    msg.Suspect,
+)
+"""Kinds of messages; some are likelier."""
 
 LOOKS = 3
 """Looks at the whole cluster, beside the steps of the follower."""
@@ -49,6 +65,8 @@ class Faults:
         ):
             for _ in range(count):
                 self._world.post(self._chance.randrange(self._horizon_ns), strike)
+        for _ in range(drawn.ambushes):
+            self._lay_ambush()
         for look in range(1, LOOKS + 1):
             self._world.post(self._horizon_ns * look // LOOKS, self._cluster.look)
         for count, strike_for in (
@@ -62,6 +80,7 @@ class Faults:
                 at_ns, for_ns = self._chance.randrange(self._horizon_ns), self._duration_ns()
                 self.calm_ns = max(self.calm_ns, at_ns + for_ns)
                 self._world.post(at_ns, strike_for, for_ns)
+        self._world.post(self.calm_ns, lambda _: self._cluster.network.ambush.clear())
 
     def _duration_ns(self) -> int:
         """Shorter than the detection, or longer."""
@@ -84,6 +103,32 @@ class Faults:
 
     def _depart(self, _: None) -> None:
         self._end("departures", fx.Halt("it was told to"), in_the_middle=False)
+
+    def _lay_ambush(self) -> None:
+        """Wait for the n-th message of one kind; the one who sent it dies, or the one who gets it, before or after."""
+        kind = self._chance.choice(AMBUSHED)
+        left = self._chance.choice((1, 2, 4, 8, 16))
+        for_sender = self._chance.randrange(2) == 0
+        after_pct = self._chance.choice((0, 50, 99, 101))
+        in_the_middle = self._chance.randrange(2) == 0
+
+        def strike(link: Link, arrives_in_ns: int) -> None:
+            nonlocal left
+            host = link.sender if for_sender else link.receiver
+            if host.is_root:
+                return
+            left -= 1
+            if left == 0:
+                del self._cluster.network.ambush[kind]
+                self._world.post(arrives_in_ns * after_pct // 100, fall, host)
+
+        def fall(host: Host) -> None:
+            if host.up:
+                self._world.tally("ambushes")
+                self._world.note(host.node, "ambush at", kind.__name__)
+                host.end(fx.Halt("killed"), in_the_middle=in_the_middle)
+
+        self._cluster.network.ambush[kind] = strike
 
     def _end(self, what: str, halt: fx.Halt, *, in_the_middle: bool) -> None:
         host = self._somebody()
@@ -135,7 +180,9 @@ class Faults:
             self._cut_links([pair, pair[::-1]], for_ns)
 
     def _cut_one_way(self, for_ns: int) -> None:
-        pair = self._pair()
+        """Often from the root: then one node learns late who is dead."""
+        somebody = self._somebody() if self._chance.randrange(2) else None
+        pair = self._pair() if somebody is None else (self._cluster.root, somebody)
         if pair is not None:
             self._world.tally("one-way cuts")
             self._cut_links([pair], for_ns)

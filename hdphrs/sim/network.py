@@ -9,6 +9,7 @@ Who notices is decided in `silence.py`.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,9 @@ REPEATED_AT_ONCE = (msg.Req, msg.Ack)
 """What it takes a second time only before anything else of that peer: later the record may have moved on, and back."""
 
 REPEAT_WITHIN_NS = 50_000_000
+
+SLOW_MAX = 30
+"""How many times slower the slow links are, at most."""
 
 _KINDS: dict[type, int] = {kind: number for number, kind in enumerate(msg.Message.__args__, 1)}
 
@@ -64,6 +68,8 @@ class Network:
         self.hosts: dict[NodeId, Host] = {}
         """All that have ever had an id."""
         self.sent: dict[type, int] = dict.fromkeys(_KINDS, 0)
+        self.ambush: dict[type, Callable[[Link, int], None]] = {}
+        """By kind of message: told of the link, and of the time until one arrives there."""
         self._world = world
         self._drawn = drawn
         self._follower = follower
@@ -75,6 +81,8 @@ class Network:
         link = sender.out.get(receiver.node)
         if link is None:
             latency_us = self._drawn.latency_us
+            if self._chance.randrange(100) < self._drawn.slow_pct:
+                latency_us *= self._chance.randint(3, SLOW_MAX)
             latency_ns = self._chance.randrange(latency_us * 500, latency_us * 2000)
             link = sender.out[receiver.node] = Link(sender, receiver, latency_ns)
         return link
@@ -101,6 +109,8 @@ class Network:
         link.arrives_ns = arrives_ns
         link.queue.append(message)
         world.post(arrives_ns - world.now_ns, self._arrive, link)
+        if kind in self.ambush:
+            self.ambush[kind](link, arrives_ns - world.now_ns)
 
     def _arrive(self, link: Link) -> None:
         """One more message of this link is due: the oldest one."""

@@ -20,6 +20,8 @@ EVENTS_MAX = 2_000_000
 
 _OFF = {
     "kills": 0,
+    "ambushes": 0,
+    "slow_pct": 0,
     "power_losses": 0,
     "departures": 0,
     "crashes": 0,
@@ -62,6 +64,7 @@ _LEAST = {
     "cores": 1,
     "depth_max": 0,
     "kills": 1,
+    "ambushes": 1,
     "power_losses": 1,
     "departures": 1,
     "crashes": 1,

@@ -15,9 +15,6 @@ from hdphrs.sim.host import Host
 from hdphrs.sim.network import Network
 from hdphrs.sim.world import World
 
-RETRY_NS = 20_000_000
-"""Within this time somebody dials a port that refuses."""
-
 TIMER_NS = 1_000_000
 """Timers are late by less."""
 
@@ -29,6 +26,7 @@ class Silence:
         self._world = world
         self._network = network
         self._detect_ns = drawn.detect_ms * 1_000_000
+        self._notice_ns = drawn.notice_us * 1000
         self._chance = chance
 
     def watch(self, observer: Host, peer: Host) -> None:
@@ -48,7 +46,7 @@ class Silence:
 
     def find_refused(self, observer: Host, peer: Host) -> None:
         """Its port refuses: `observer` finds out, if it can reach it."""
-        self._world.post(self._chance.randrange(RETRY_NS), self._dial, (observer, peer))
+        self._world.post(self._chance.randrange(self._notice_ns), self._dial, (observer, peer))
         self.watch(observer, peer)
 
     def hears(self, observer: Host, peer: Host) -> bool:

@@ -22,7 +22,15 @@ VACUITY_SEEDS = 2000
 
 WANTED = {
     "what struck": (
-        *("kills", "power losses", "departures", "crashes of schedulers", "schedulers killed", "poisonings"),
+        *(
+            "kills",
+            "power losses",
+            "ambushes",
+            "departures",
+            "crashes of schedulers",
+            "schedulers killed",
+            "poisonings",
+        ),
         *("cuts", "one-way cuts", "isolations", "stalls", "root stalls", "joins", "repeats"),
     ),
     "what came of it": (

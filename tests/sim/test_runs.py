@@ -17,14 +17,15 @@ NAMED_SEEDS: dict[str, tuple[int, str]] = {
     # A newcomer is cut off between its admission and its WELCOME, and hears nothing of the root for too long: its core
     # tripped over what it did not have yet, instead of ending with a reason.
     "root falls silent before the welcome": (
-        432,
+        147,
         """
-        nodes=6 cores=2 latency_us=2384 jitter_pct=0 byte_ns=0 local_us=100 skew_ppm=0 detect_ms=30 shape=2 tasks=5
-        depth_max=3 rounds=1 cost_us=4000 payload_bytes=4 eager=0 lifo=0 placed_pct=0 unsupervised_pct=0
-        raising_pct=0 forgotten_pct=0 poison=0 attempts_max=4 fish_max=3 want_max=16 start_max=16 room=16
-        guards_max=64 parked_max=256 give_bytes_max=16777216 remembered_crashes_max=1024 park_ms=100
-        fish_deadline_ms=20 backoff_max_ms=10 kills=0 power_losses=2 departures=0 crashes=0 blameless=0 cuts=0
-        one_way_cuts=4 isolations=0 stalls=0 root_stalls=0 long_pct=100 returns=0 joins=1 repeats_pct=0 abrupt=0
+        nodes=8 cores=2 latency_us=112 jitter_pct=300 slow_pct=50 byte_ns=0 local_us=100 skew_ppm=0 detect_ms=100
+        notice_us=66 shape=4 tasks=666 depth_max=21 rounds=1 cost_us=32 payload_bytes=4 eager=0 lifo=0 placed_pct=0
+        unsupervised_pct=0 raising_pct=0 forgotten_pct=0 poison=0 attempts_max=3 fish_max=3 want_max=16 start_max=16
+        room=16 guards_max=64 parked_max=0 give_bytes_max=16777216 remembered_crashes_max=1024 park_ms=1
+        fish_deadline_ms=5 backoff_max_ms=10 kills=3 power_losses=0 ambushes=3 departures=0 crashes=0 blameless=0
+        cuts=3 one_way_cuts=0 isolations=0 stalls=1 root_stalls=2 long_pct=50 returns=0 joins=1 repeats_pct=5
+        abrupt=0
         """,
     ),
     # A poisoned spark that nobody gets runs after the task that made it has ended: its scheduler died with nobody to
@@ -32,6 +33,7 @@ NAMED_SEEDS: dict[str, tuple[int, str]] = {
     "poison outlives who spawned it": (
         965,
         """
+        slow_pct=0 notice_us=20000 ambushes=0
         nodes=4 cores=1 latency_us=3339 jitter_pct=300 byte_ns=1000 local_us=10 skew_ppm=1000 detect_ms=30 shape=1
         tasks=36 depth_max=7 rounds=1 cost_us=26 payload_bytes=4 eager=0 lifo=1 placed_pct=29 unsupervised_pct=5
         raising_pct=2 forgotten_pct=19 poison=1 attempts_max=4 fish_max=2 want_max=1 start_max=3 room=3 guards_max=3
@@ -54,7 +56,8 @@ NAMED_SEEDS: dict[str, tuple[int, str]] = {
         """,
     ),
 }
-"""Seeds that have found a bug, each with all that it drew then; with the bug they fail."""
+"""Seeds that have found a bug, each with all that it drew; with the bug put back they fail.  What a seed makes of its
+numbers changes with the simulator, so each bug has a test of the rule too."""
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -105,7 +108,7 @@ def test_quiet_run_of_any_shape_loses_and_repeats_nothing(shape: int) -> None:
         ("kills", "power_losses", "departures", "crashes", "blameless", "cuts", "one_way_cuts", "isolations", "stalls"),
         0,
     )
-    quiet |= dict.fromkeys(("root_stalls", "joins", "repeats_pct", "poison"), 0)
+    quiet |= dict.fromkeys(("root_stalls", "joins", "repeats_pct", "poison", "ambushes"), 0)
     result = simulate(11, shape=shape, nodes=4, tasks=200, detect_ms=1000, **quiet)
     assert result.status == RIGHT, result.told
     assert not any(result.tallies[name] for name in ("replicas", "duplicates", "orphans", "crashes", "deaths_seen"))
@@ -119,7 +122,15 @@ def test_large_cluster() -> None:
 def test_everything_happens_in_a_few_hundred_seeds() -> None:
     """Here: in a few dozen, with all faults on."""
     faults = dict.fromkeys(("kills", "power_losses", "crashes", "blameless", "cuts", "one_way_cuts", "stalls"), 2)
-    faults |= {"departures": 1, "isolations": 1, "root_stalls": 1, "joins": 2, "repeats_pct": 20, "poison": 2}
+    faults |= {
+        "departures": 1,
+        "ambushes": 2,
+        "isolations": 1,
+        "root_stalls": 1,
+        "joins": 2,
+        "repeats_pct": 20,
+        "poison": 2,
+    }
     faults |= {"unsupervised_pct": 20, "returns": 1, "start_max": 2, "guards_max": 1, "long_pct": 50}
     batch = run_batch(range(30), 1, faults)
     assert not batch.failures
