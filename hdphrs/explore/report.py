@@ -13,7 +13,7 @@ from hdphrs.explore.search import Report, search
 
 Tell = Callable[[str], None]
 
-COLUMNS = (("states", 10), ("transitions", 12), ("depth", 6), ("ends", 8), ("s", 7), ("states/s", 9), ("MB", 6))
+COLUMNS = (("states", 10), ("transitions", 12), ("depth", 6), ("ends", 8), ("cpu s", 7), ("states/s", 9), ("MB", 6))
 
 
 def tell_scopes(tell: Tell) -> None:
@@ -44,7 +44,7 @@ def search_all(names: Sequence[str], tell: Tell) -> bool:
     for report in reports:
         if report.violation is not None:
             _tell_violation(report, tell)
-    tell(f"in all {sum(r.states for r in reports):,} states, {sum(r.took_s for r in reports):.0f} s")
+    tell(f"in all {sum(r.states for r in reports):,} states, {sum(r.took_s for r in reports):.0f} s of processor time")
     return all(report.violation is None and not report.vacuous for report in reports)
 
 

@@ -46,6 +46,7 @@ class Report:
     ends: int
     """States in which nothing is left to do."""
     took_s: float
+    """Processor time: what else runs on the machine does not count."""
     met: dict[str, int]
     """What has happened, and in how many transitions."""
     violation: Found | None

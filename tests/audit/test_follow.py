@@ -9,13 +9,15 @@ import pytest
 
 from hdphrs.audit.follow import Follower
 from hdphrs.audit.violation import Violation
+from hdphrs.explore.cluster import Cluster
+from hdphrs.explore.host import Host
+from hdphrs.explore.work import value_of
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.supervisor import OnNode
 from hdphrs.protocol.tasks import PROGRAM, ROOT, FishId, NodeId, Origin, Spark
-from tests.protocol.harness import Cluster, Host, value_of
 from tests.protocol.play import Faults, Play, Scene
 
 A, B, C = NodeId(0), NodeId(1), NodeId(2)

@@ -11,6 +11,7 @@ import pytest
 from hdphrs import __version__
 from hdphrs.config import CoreConfig
 from hdphrs.errors import StartError
+from hdphrs.explore.work import task
 from hdphrs.node import recorder as recording
 from hdphrs.node.recorder import Recorder
 from hdphrs.protocol import events as ev
@@ -18,7 +19,6 @@ from hdphrs.protocol.messages import Term, TermAck, Welcome
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Origin
 from hdphrs.wire.trace import Header, Record, TraceFile
-from tests.protocol.harness import task
 
 HEADER = Header(b"run", True, "host", 4711, 0.0, 0.0, CoreConfig())
 SPAWN = ev.Exported(PROGRAM, ((0, task()),))

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from hdphrs.audit.scan import Copy
 from hdphrs.config import CoreConfig
+from hdphrs.explore.cluster import Cluster
 from hdphrs.protocol.tasks import ROOT
-from tests.protocol.harness import Cluster, Copy
 from tests.protocol.stage import Stage
 
 Move = Callable[[], object]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from hdphrs.config import CoreConfig
+from hdphrs.explore.cluster import Cluster
+from hdphrs.explore.work import task
 from hdphrs.protocol.events import Exported
 from hdphrs.protocol.supervisor import Record
 from hdphrs.protocol.tasks import Origin, TaskRef
-from tests.protocol.harness import Cluster, task
 
 
 def record_of(cluster: Cluster, ref: TaskRef) -> Record:

@@ -8,21 +8,22 @@ when every death is known to everybody.  At such a quiet moment
 * nobody is hungry beside a pool with tasks in it, waits beside one with sparks in it, or has stopped looking;
 * all agree who lives, and on the epoch.
 
-`end` asks for what must hold after the last result.  The rest is in `harness.py`.
+`end` asks for what must hold after the last result.  The rest is in `hdphrs.explore.cluster`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hdphrs.audit.scan import facts
+from hdphrs.audit.scan import Copy, facts
 from hdphrs.config import CoreConfig
+from hdphrs.explore.cluster import Cluster
+from hdphrs.explore.host import Host
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.supervisor import OnNode
 from hdphrs.protocol.tasks import ROOT, NodeId, Origin, Spark, Verdict
-from tests.protocol.harness import Cluster, Copy, Host
 
 DELIVERIES_MAX = 20_000
 """After so many messages in one play somebody talks in circles."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 import pytest
 
 from hdphrs.config import CoreConfig
+from hdphrs.explore.cluster import Cluster
+from hdphrs.explore.work import CODE, CRASH, task, value_of
 from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.effects import Deliver, Halt, Send, Start, StopSchedulers
 from hdphrs.protocol.supervisor import InTransition, OnNode, Supervisor
 from hdphrs.protocol.tasks import PROGRAM, ROOT, FishId, NodeId, Origin, RequestId, TaskRef, Verdict
-from tests.protocol.harness import CODE, CRASH, Cluster, task, value_of
 from tests.protocol.scenes import orphan_to_be, pooled, record_of, stolen_spark
 
 N1, N2, N3 = NodeId(1), NodeId(2), NodeId(3)

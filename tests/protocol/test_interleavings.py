@@ -1,7 +1,8 @@
 """Random interleavings of work, messages, deaths, crashes, false suspicions, broken links and joins.
 
-After each event the invariants hold, and in the end every future of the program is full (see `harness.py`, and
-`stage.py` for what must hold when nothing is under way).  `tests/mutants` shows what these plays catch.
+After each event the invariants hold, and in the end every future of the program is full (see
+`hdphrs.explore.cluster`, and `stage.py` for what must hold when nothing is under way).  `tests/mutants` shows what
+these plays catch.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.protocol.harness import Cluster
+from hdphrs.explore.cluster import Cluster
 from tests.protocol.play import Faults, Play, Scene
 
 SEEDS = 250

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from hdphrs.config import CoreConfig
+from hdphrs.explore.cluster import Cluster, first
 from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.effects import Admit, Connect, Fence, Halt, Send
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.tasks import ROOT, FishId, NodeId
-from tests.protocol.harness import Cluster, first
 
 N1, N2, N3 = NodeId(1), NodeId(2), NodeId(3)
 ARRIVED = ev.Arrived(5, "host", 1, ("host", 1), 1)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from hdphrs.config import CoreConfig
+from hdphrs.explore.cluster import Cluster, first
+from hdphrs.explore.work import task, value_of
 from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.effects import Deliver, Demand, Halt, Send, StopSchedulers
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Origin, Verdict
-from tests.protocol.harness import Cluster, first, task, value_of
 from tests.protocol.scenes import pooled
 
 N1, N2 = NodeId(1), NodeId(2)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from hdphrs.config import CoreConfig
+from hdphrs.explore.cluster import Cluster
+from hdphrs.explore.work import CODE, CRASH, task
 from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.effects import Deliver, Start, Teach
 from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Origin, Outcome, TaskRef, Verdict
-from tests.protocol.harness import CODE, CRASH, Cluster, task
 from tests.protocol.scenes import pooled, record_of
 
 

@@ -6,8 +6,8 @@ import sys
 from dataclasses import replace
 from time import process_time
 
+from hdphrs.explore.work import spark
 from hdphrs.protocol.sparkpool import Sparkpool
-from tests.protocol.harness import spark
 
 
 def test_sparks_come_out_oldest_first_and_threads_before_them() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from hdphrs.explore.work import CRASH, task
 from hdphrs.protocol.messages import Auth, Denied, Obsolete, Req
 from hdphrs.protocol.supervisor import InTransition, Location, OnNode, Supervisor
 from hdphrs.protocol.tasks import PROGRAM, NodeId, Origin, RequestId, Spark, TaskRef, Verdict
-from tests.protocol.harness import CRASH, task
 
 ME, B, C, D = (NodeId(node) for node in range(4))
 REF = TaskRef(ME, PROGRAM, 0)

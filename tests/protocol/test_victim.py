@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from hdphrs.config import CoreConfig
+from hdphrs.explore.cluster import Cluster
+from hdphrs.explore.work import task, value_of
 from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.effects import Demand, Send
 from hdphrs.protocol.supervisor import OnNode
 from hdphrs.protocol.tasks import ROOT, FishId, NodeId, Origin
-from tests.protocol.harness import Cluster, task, value_of
 from tests.protocol.scenes import pooled, record_of, stolen_spark
 
 N1, N2 = NodeId(1), NodeId(2)
