@@ -95,7 +95,7 @@ def path(before: State, after: State) -> list[str]:
 
 
 def _path(before: State, after: State, macros: tuple[str, ...]) -> list[str] | None:
-    wanted = [atom.tracked for atom in after if isinstance(atom, OverSpark)]
+    useful = (frozenset(NODES), _tracked(after))  # an old copy moves while all nodes are tracked for a moment
     frontier: list[tuple[State, list[str]]] = [(before, [])]
     seen = [before]
     for _ in range(STEPS_MAX + 1):
@@ -108,13 +108,17 @@ def _path(before: State, after: State, macros: tuple[str, ...]) -> list[str] | N
                 for rule in macro.split():
                     reached = [one for middle in reached for one in steps(middle, rule)]
                 for one in reached:
-                    if macro == "track" and [atom.tracked for atom in one if isinstance(atom, OverSpark)] != wanted:
+                    if macro == "track" and _tracked(one) not in useful:
                         continue
                     if not any(same(one, other) for other in seen):
                         seen.append(one)
                         further.append((one, [*taken, macro]))
         frontier = further
     return None
+
+
+def _tracked(state: State) -> frozenset[int] | None:
+    return next((atom.tracked for atom in state if isinstance(atom, OverSpark)), None)
 
 
 def rules_between(before: State, after: State) -> list[str]:

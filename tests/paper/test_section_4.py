@@ -100,6 +100,21 @@ def test_section_4_3_old_replica_may_not_migrate() -> None:
     cluster.finish()
 
 
+def test_section_4_3_old_replica_may_still_move_if_it_was_authorised_before() -> None:
+    """A race that the section does not mention: AUTH is under way when the thief is declared dead, here falsely.  The
+    copy moves once more, when it is old already; its ACK is not believed, so the tracking stays right."""
+    cluster, ref = spark_on_b()
+    steal(cluster, msg.Req)
+    cluster.suspect(C)
+    deliver_until(cluster, A, B, msg.Auth)
+    deliver_until(cluster, B, C, msg.Schedule)
+    assert copies(cluster, ref) == [(A, 1), (C, 0)]
+    deliver_until(cluster, C, A, msg.Ack)
+    assert located(cluster, ref) == OnNode(A)
+    cluster.finish()
+    assert cluster.delivered == {ref: value_of(b"0")}
+
+
 def test_section_4_3_old_replica_may_answer() -> None:
     """Tasks are idempotent, so this cannot be told from the case in which it was lost."""
     cluster, ref = obsolete_copy()
