@@ -176,8 +176,8 @@ class Node:
     def _on_received(self, sender: NodeId, message: msg.Message, now: float) -> list[Effect]:
         if isinstance(message, msg.Welcome):
             return self._on_welcome(message)
-        if self.members.is_dead(sender) or (isinstance(message, RULINGS) and sender != ROOT):
-            self._count("stale")  # it is fenced, or not its part to rule (hole R23)
+        if self.members.is_dead(sender) or not self._may_say(sender, message):
+            self._count("stale")  # it is fenced, or not its part (hole R23)
             return []
         match message:
             case msg.Fish():
@@ -227,6 +227,18 @@ class Node:
                 return self._acknowledged(sender)
             case _:
                 assert_never(message)
+
+    def _may_say(self, sender: NodeId, message: msg.Message) -> bool:
+        """Everybody speaks for itself; the root alone rules, and hears accusations."""
+        match message:
+            case msg.Fish(_, thief):
+                return thief == sender
+            case msg.Req():
+                return message.victim == sender
+            case msg.Suspect():
+                return self.me == ROOT
+            case _:
+                return sender == ROOT or not isinstance(message, RULINGS)
 
     # ---- tasks -----------------------------------------------------------------------------------------------
 

@@ -137,6 +137,7 @@ def _run(data: bytes) -> Outcome:
                 raise ProtocolError("not a sender and a message")
             sender, message = NodeId(others[frame[0] % len(others)]), unpack_message(frame[1])
             if isinstance(message, STALE) and (sender != ROOT or not isinstance(message, RULINGS)):
+                hear(core, sender, message)
                 hear(core, sender, honest(sender, message))
                 heard += 1
     except ProtocolError as error:

@@ -11,7 +11,7 @@ from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.effects import Deliver, Demand, Halt, Send, StopSchedulers
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Origin, Verdict
+from hdphrs.protocol.tasks import PROGRAM, ROOT, FishId, NodeId, Origin, RequestId, TaskRef, Verdict
 from tests.protocol.scenes import pooled
 
 N1, N2 = NodeId(1), NodeId(2)
@@ -186,3 +186,21 @@ def test_future_is_delivered_to_whoever_made_it(origin: Origin) -> None:
     (spark,) = node.schedulers.held()
     effects = node.handle(ev.Finished(Origin(1), ((spark.ref, 0, value_of(b"p")),)), 0.0)
     assert effects == [Deliver(origin, 5, value_of(b"p"))]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        msg.Fish(FishId(1), NodeId(1), 1),
+        msg.Req(RequestId(1), TaskRef(ROOT, PROGRAM, 0), 0, NodeId(1), NodeId(2)),
+        msg.Suspect(ROOT),
+        msg.Suspect(NodeId(3)),
+        msg.Term(),
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_who_speaks_for_another_is_not_heard(message: msg.Message) -> None:
+    """A SUSPECT of a peer's, believed, would end a node that hears its root well: a private verdict."""
+    cluster = Cluster(4)
+    assert cluster.feed(1, ev.Received(NodeId(2), message)) == []
+    assert cluster.core(1).counters["stale"] == 1
