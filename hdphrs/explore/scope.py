@@ -77,6 +77,9 @@ class Scope:
 WIDE = CoreConfig(
     fish_max=2, want_max=2, guards_max=2, start_max=2, parked_max=2, park_s=1.0, backoff_max_s=0.001
 )  # fmt: skip
+CAREFUL = CoreConfig(
+    attempts_max=2, fish_max=1, want_max=1, guards_max=1, start_max=1, parked_max=1, park_s=1.0, backoff_max_s=0.001
+)
 STEALING = ("stolen", "given", "replicas", "deaths_seen", "stale")
 REPLIES = ("denied", "obsolete")
 
@@ -140,6 +143,14 @@ SCOPES: dict[str, Scope] = {
             root_works=True,
             crashes=1,
             must=("stolen", "given", "crashes", "orphans", "duplicates", "stale"),
+        ),
+        Scope(
+            "poison",
+            "a nested task that is given up after two crashes of schedulers",
+            (Job(1),),
+            crashes=3,
+            config=CAREFUL,
+            must=("stolen", "given", "crashes", "crashed"),
         ),
         Scope(
             "suspected",

@@ -15,7 +15,7 @@ from hdphrs.explore.numbers import GONE, Numbers, Table
 from hdphrs.explore.scope import Scope
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol import messages as msg
-from hdphrs.protocol.tasks import NodeId
+from hdphrs.protocol.tasks import NodeId, Verdict
 
 NAMED = {msg.Obsolete: "obsolete", msg.Denied: "denied"}
 """Messages that count as something that a search has met."""
@@ -124,7 +124,12 @@ class Steps:
         outcome.fences = tuple(effect.node for effect in effects if isinstance(effect, fx.Fence))
         counted = [name for name, count in host.core.counters.items() if count]
         sent = [NAMED[type(send.message)] for send in sends if type(send.message) in NAMED]
-        outcome.labels = (*counted, *sent)
+        verdicts = {effect.outcome.verdict: None for effect in effects if isinstance(effect, fx.Deliver)}
+        outcome.labels = (
+            *counted,
+            *sent,
+            *(verdict.name.lower() for verdict in verdicts if verdict is not Verdict.VALUE),
+        )
 
     def _tell(self, number: int) -> About:
         host = self._numbers.host(number)
