@@ -76,6 +76,8 @@ class Schedulers:
                 if self._is_wanted(spark):
                     key = (spark.ref, spark.replica)
                     assert key not in scheduler.held, f"two copies of {spark.ref}#{spark.replica}"
+                    if self._blame and len(self.crashes_of(spark.task.path)) > len(spark.crashes):
+                        spark = replace(spark, crashes=self.crashes_of(spark.task.path))  # so that it runs carefully
                     scheduler.held[key] = spark
                     sparks.append(spark)
             if sparks:
@@ -119,9 +121,9 @@ class Schedulers:
             if key != running or crash is None:
                 survivors.append(spark)
                 continue
-            earlier = max(spark.crashes, self.crashes_of(spark.task.path), key=len)
-            blamed = replace(spark, crashes=(*earlier, crash))
-            self._remember(spark.task.path, blamed.crashes)
+            blamed = replace(spark, crashes=(*spark.crashes, crash))
+            if len(blamed.crashes) > len(self.crashes_of(spark.task.path)):
+                self._remember(spark.task.path, blamed.crashes)
             if len(blamed.crashes) < self._config.attempts_max:
                 survivors.append(blamed)
             else:

@@ -96,6 +96,23 @@ def test_tasks_of_a_dead_scheduler_are_queued_again_in_their_order_and_only_the_
     cluster.finish()
 
 
+def test_task_that_has_crashed_here_runs_carefully_when_it_comes_again_from_elsewhere() -> None:
+    """Then what took it down, if it was a child run in place, crashes alone; an innocent parent is not given up."""
+    cluster = crew(2)
+    for slot in (0, 1, 2):
+        cluster.feed(0, ev.Exported(PROGRAM, ((slot, task(b"same path")),)))
+        cluster.spawned[TaskRef(ROOT, PROGRAM, slot)] = b"same path"
+    for origin in (1, 2):
+        cluster.hungry(0, origin, room=1)
+    for origin in (1, 2):  # both ran without care, so these do not add up
+        running, *_ = cluster.hosts[ROOT].schedulers[Origin(origin)].queue
+        cluster.crash(0, origin, running)
+    cluster.up(0)
+    for origin in (3, 4, 5):
+        cluster.hungry(0, origin, room=1)
+    assert [copy.crashes for copy in cluster.core(0).schedulers.held()] == [(CRASH,)] * 3
+
+
 def test_blameless_death_is_charged_to_nobody() -> None:
     cluster = crew(1)
     (ref,) = cluster.spawn()

@@ -55,6 +55,20 @@ NAMED_SEEDS: dict[str, tuple[int, str]] = {
         root_stalls=0 long_pct=0 returns=0 joins=0 repeats_pct=0 abrupt=0
         """,
     ),
+    # A parent that ran without care is taken down by a child in its place, more than once since it is made anew again
+    # and again: these charges added up, and the innocent parent was given up.
+    "innocent parent is charged again and again": (
+        548,
+        """
+        nodes=3 cores=1 latency_us=664 jitter_pct=0 slow_pct=0 byte_ns=0 local_us=10 skew_ppm=0 detect_ms=100
+        notice_us=15249 shape=2 tasks=91 depth_max=6 rounds=1 cost_us=68 payload_bytes=4 eager=0 lifo=0
+        placed_pct=19 unsupervised_pct=0 raising_pct=0 forgotten_pct=0 poison=2 attempts_max=3 fish_max=3
+        want_max=16 start_max=16 room=16 guards_max=64 parked_max=256 give_bytes_max=16777216
+        remembered_crashes_max=1024 park_ms=20 fish_deadline_ms=3000 backoff_max_ms=2 kills=0 power_losses=0
+        ambushes=0 departures=0 crashes=0 blameless=0 cuts=0 one_way_cuts=0 isolations=0 stalls=0 root_stalls=0
+        long_pct=50 returns=0 joins=0 repeats_pct=0 abrupt=0
+        """,
+    ),
 }
 """Seeds that have found a bug, each with all that it drew; with the bug put back they fail.  What a seed makes of its
 numbers changes with the simulator, so each bug has a test of the rule too."""
