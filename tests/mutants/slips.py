@@ -243,11 +243,6 @@ THIEF = (
         "a fish to a dead victim counts as out until its deadline",
         (Edit("thief.Thief.on_death", "if sent.victim != dead", ""),),
     ),
-    Mutant(
-        "one-fish-number",
-        "all fish have the same number",
-        (Edit("thief.Thief.hunt", "self._next_fish += 1", "pass"),),
-    ),
 )
 
 SCHEDULERS = (
@@ -285,7 +280,7 @@ SCHEDULERS = (
     Mutant(
         "blame-forgotten",
         "the child that took its parent down starts from zero each time",
-        (Edit("schedulers.Schedulers.fall", "self._remember(blamed)", "pass"),),
+        (Edit("schedulers.Schedulers.fall", "self._remember(spark.task.path, blamed.crashes)", "pass"),),
     ),
     Mutant(
         "blameless-blamed",

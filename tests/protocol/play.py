@@ -45,6 +45,8 @@ class Scene:
     poison: bool = False
     """A spark, and the child of another, kill the scheduler that runs them."""
     unsupervised: int = 0
+    nested: int = 0
+    """So many nodes besides the root have children out when the play begins."""
     fish_max: int = 2
     parked_max: int = 2
     calm: int = 0
@@ -68,9 +70,9 @@ class Play:
 
     def __init__(self, faults: Faults, scene: Scene) -> None:
         config = CoreConfig(
-            guards_max=2,
+            guards_max=3,
             fish_max=scene.fish_max,
-            want_max=3,
+            want_max=4,
             start_max=1,
             parked_max=scene.parked_max,
             fish_deadline_s=1e6,  # nothing is lost but by a death, so no fish is ever late
@@ -82,6 +84,11 @@ class Play:
         self.scene = scene
         if scene.root_works:
             self.cluster.up(0)
+        for nested in range(1, 1 + scene.nested):
+            self.cluster.place(nested, depth=2)
+            self.cluster.settle()
+            self.cluster.hungry(nested)
+            self.cluster.run(nested)
         for node, host in self.cluster.hosts.items():
             if node != ROOT:
                 for origin in host.schedulers:
@@ -146,7 +153,7 @@ class Play:
             if not host.alive and root.members.is_live(node):
                 moves.append(lambda node=node: cluster.suspect(node))  # type: ignore[misc]
         if faults.joins:
-            moves.append(self._join)
+            moves += [self._join] * 2
         if faults.late:
             moves += [lambda node=node: self._place(node) for node in cluster.hosts if self._is_place(node)]  # type: ignore[misc]
         moves.append(lambda: cluster.tick(0.03))
@@ -202,4 +209,4 @@ class Play:
 
     def _place(self, node: int) -> None:
         self.faults.late -= 1
-        self.cluster.place(node)
+        self.cluster.place(node, depth=1)

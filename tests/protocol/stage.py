@@ -25,7 +25,7 @@ from hdphrs.protocol import messages as msg
 from hdphrs.protocol.supervisor import OnNode
 from hdphrs.protocol.tasks import ROOT, NodeId, Origin, Spark, Verdict
 
-DELIVERIES_MAX = 20_000
+DELIVERIES_MAX = 5_000
 """After so many messages in one play somebody talks in circles."""
 
 
@@ -36,7 +36,7 @@ class Stage(Cluster):
         """The tasks at the paths in `poison` kill the scheduler that runs them, each time."""
         self.poison = poison
         self._deliveries = 0
-        self._answered: dict[tuple[NodeId, int], None] = {}
+        self._answers: dict[tuple[NodeId, int], type[msg.Message]] = {}
         super().__init__(nodes, schedulers=schedulers, config=config, choose=None)
 
     def _carried(self, node: int, effects: list[fx.Effect]) -> list[fx.Effect]:
@@ -46,10 +46,11 @@ class Stage(Cluster):
                     for copy in sparks:
                         self._is_worth_starting(NodeId(node), copy)
                 case fx.Send(thief, msg.NoWork(fish)):
-                    assert (thief, fish) not in self._answered, f"fish {fish} of {thief} gets NOWORK after an answer"
-                    self._answered[thief, fish] = None
+                    assert (thief, fish) not in self._answers, f"fish {fish} of {thief} gets NOWORK after an answer"
+                    self._answers[thief, fish] = msg.NoWork
                 case fx.Send(thief, msg.Schedule(fish, _)):
-                    self._answered[thief, fish] = None
+                    first = self._answers.setdefault((thief, fish), msg.Schedule)
+                    assert first is msg.Schedule, f"fish {fish} of {thief} gets sparks after NOWORK"
                 case _:
                     pass
         return super()._carried(node, effects)

@@ -6,7 +6,7 @@ import pytest
 
 from hdphrs.config import CoreConfig
 from hdphrs.explore.cluster import Cluster, first
-from hdphrs.explore.work import task, value_of
+from hdphrs.explore.work import CODE, spark, task, value_of
 from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.effects import Deliver, Demand, Halt, Send, StopSchedulers
@@ -204,3 +204,13 @@ def test_who_speaks_for_another_is_not_heard(message: msg.Message) -> None:
     cluster = Cluster(4)
     assert cluster.feed(1, ev.Received(NodeId(2), message)) == []
     assert cluster.core(1).counters["stale"] == 1
+
+
+def test_result_for_a_supervisor_that_is_not_known_yet_is_sent() -> None:
+    """It has joined, and its JOINED is still under way here; the driver keeps the message until it can go."""
+    cluster = Cluster(2, checked=False)
+    cluster.feed(1, ev.Learned(CODE, b"def f"))
+    cluster.feed(1, ev.Received(ROOT, msg.Schedule(FishId(9), (spark(7),))))
+    cluster.hungry(1)
+    cluster.run(1)
+    assert [type(message) for message in cluster.in_flight(1, 7)] == [msg.Ack, msg.Result]

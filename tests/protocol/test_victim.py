@@ -78,6 +78,21 @@ def test_denied_spark_stays_and_the_thief_is_told() -> None:
     assert pooled(cluster, 1) == [ref]
 
 
+def test_thief_is_not_refused_while_other_guards_of_its_fish_are_shut() -> None:
+    """The first of two is denied, the second leaves: the thief hears of the second only."""
+    cluster = Cluster(3)
+    cluster.spawn(12)
+    cluster.hungry(1)
+    cluster.settle()
+    cluster.hungry(2)
+    cluster.deliver(2, 1)
+    first, second, *_ = cluster.core(1).victim._guards
+    assert not cluster.feed(1, ev.Received(ROOT, msg.Denied(first)))
+    assert [type(message) for message in cluster.in_flight(1, 2)] == []
+    assert schedules(list(cluster.feed(1, ev.Received(ROOT, msg.Denied(second))))) == []
+    assert [type(message) for message in cluster.in_flight(1, 2)] == [msg.NoWork]
+
+
 def test_obsolete_spark_is_dropped_and_the_thief_is_told() -> None:
     cluster, ref = stolen_spark()
     cluster.hungry(2)
