@@ -22,7 +22,7 @@ class Membership:
         self.me = me
         self.epoch = 0
         self._others: dict[NodeId, Member | None] = {}
-        """The root is known to the others by its connection alone."""
+        """None: known by its messages alone, like the root to the others."""
         self._dead: dict[NodeId, None] = {}
         self._next_id = 1
 
@@ -68,6 +68,10 @@ class Membership:
         self.epoch = message.epoch
         self._others[message.member.node] = message.member
         return [Connect(message.member)]
+
+    def hear(self, sender: NodeId) -> None:
+        """A node that is not dead has sent something: it is a member, even if the root's JOINED is still on its way."""
+        self._others.setdefault(sender, None)
 
     def accuse(self, node: NodeId) -> list[Effect] | None:
         """Somebody hears nothing of `node` any more.

@@ -179,6 +179,7 @@ class Node:
         if self.members.is_dead(sender) or not self._may_say(sender, message):
             self._count("stale")  # it is fenced, or not its part (hole R23)
             return []
+        self.members.hear(sender)
         match message:
             case msg.Fish():
                 return self.victim.on_fish(message, now)

@@ -214,3 +214,17 @@ def test_result_for_a_supervisor_that_is_not_known_yet_is_sent() -> None:
     cluster.hungry(1)
     cluster.run(1)
     assert [type(message) for message in cluster.in_flight(1, 7)] == [msg.Ack, msg.Result]
+
+
+def test_thread_for_a_newcomer_that_has_been_heard_but_not_announced_is_placed_there() -> None:
+    """Its FISH overtakes the root's JOINED; a task here may know its name from what it has said."""
+    cluster = Cluster(2)
+    newcomer = cluster.join()
+    cluster.deliver(0, newcomer)
+    cluster.up(1)
+    cluster.feed(1, ev.Learned(CODE, b"def f"))
+    cluster.feed(1, ev.Received(newcomer, msg.Fish(FishId(1), newcomer, 1)))
+    placed = cluster.feed(1, ev.Placed(Origin(1), 0, task(), newcomer))
+    assert [effect.to for effect in placed if isinstance(effect, Send)][-1] == newcomer
+    cluster.settle()
+    assert cluster.core(1).live_nodes() == [N1, ROOT, newcomer]
