@@ -84,7 +84,7 @@ class Cluster:
     def join(self) -> NodeId:
         """A newcomer; it becomes a node when it gets its WELCOME."""
         self._tickets += 1
-        effects = self.feed(0, ev.Arrived(self._tickets, "host", self._schedulers, ("host", 1), 1))
+        effects = self._carried(ROOT, self.hosts[ROOT].admit(self._tickets, self._schedulers, self.now))
         return next(effect.member.node for effect in effects if isinstance(effect, fx.Admit))
 
     def spawn(self, count: int = 1, *, depth: int = 0, supervised: bool = True) -> list[TaskRef]:
@@ -160,10 +160,14 @@ class Cluster:
 
     def kill(self, node: int) -> None:
         """A node dies; nobody knows yet."""
-        self.hosts[NodeId(node)].alive = False
+        self._host(node).alive = False
         for (_, to), queue in self.queues.items():
             if to == node:
                 queue.clear()
+
+    def outcast(self, node: int) -> None:
+        """A node that was declared dead finds all doors closed, and ends."""
+        self._host(node).halt = fx.Halt("declared dead", rejoin=True)
 
     def suspect(self, accused: int, by: int = 0) -> None:
         """The transport of one node hears nothing of another."""
@@ -242,10 +246,14 @@ class Cluster:
         ]
 
     def _fence_out(self) -> None:
-        """Whoever was declared dead and still runs finds all doors closed, and ends."""
+        """Whoever was declared dead and still runs hears of it."""
         for node, host in self.hosts.items():
             if host.runs and self.core(0).members.is_dead(node):
-                host.halt = fx.Halt("fenced", rejoin=True)
+                self.outcast(node)
+
+    def _host(self, node: int) -> Host:
+        """A node, or the newcomer that would have become it with its WELCOME."""
+        return self.hosts.get(NodeId(node)) or self._add(Node.newcomer(self.config, first), NodeId(node))
 
     def _wait(self) -> None:
         deadlines = [host.core.next_deadline() for host in self.hosts.values() if host.runs]

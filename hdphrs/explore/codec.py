@@ -15,10 +15,14 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from typing import Any, NamedTuple, NewType, Union, get_args, get_origin, get_type_hints
 
+from hdphrs.protocol.messages import Welcome
 from hdphrs.protocol.tasks import FishId, NodeId, RequestId
 
 NextId = NewType("NextId", int)
 """The counter behind ids: renamed like them, but nothing that refers to it."""
+
+UNORDERED = {Welcome: ("members", "dead")}
+"""Fields whose order means nothing: who reads them makes a table of them."""
 
 OWNER_BITS = 8
 REQUEST_BIT = 1 << (OWNER_BITS - 1)
@@ -126,6 +130,15 @@ def _sequence(make: Callable[[Any], Any], item: Codec) -> Codec:
     )
 
 
+def _bag(item: Codec) -> Codec:
+    """A tuple whose order means nothing."""
+    ordered = _sequence(tuple, item)
+    return ordered._replace(
+        freeze=lambda values: tuple(sorted(ordered.freeze(values))),
+        rename=lambda frozen, renaming: tuple(sorted(ordered.rename(frozen, renaming))),
+    )
+
+
 def _mapping(key: Codec, value: Codec) -> Codec:
     """A dict in its order, which the core relies on."""
     pairs = _sequence(dict, fields_of(tuple, tuple, [key, value]))
@@ -157,7 +170,8 @@ def _record(kind: Any) -> Codec:
     """A dataclass or a named tuple, field by field; one without names in it is left as it is."""
     names = [item.name for item in fields(kind)] if is_dataclass(kind) else list(kind._fields)
     hints = get_type_hints(kind)
-    parts = [codec(hints[name]) for name in names]
+    bags = UNORDERED.get(kind, ())
+    parts = [_bag(codec(get_args(hints[name])[0])) if name in bags else codec(hints[name]) for name in names]
     if kind.__hash__ is not None and all(part is ATOM for part in parts):
         return ATOM
     return fields_of(lambda value: [getattr(value, name) for name in names], lambda values: kind(*values), parts)

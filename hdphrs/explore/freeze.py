@@ -145,11 +145,12 @@ def ids_of_host(frozen: Any) -> tuple[int, ...]:
 
 
 def number_ids(host: Host) -> None:
-    """Let the ids of a host that has used none carry their owner from now on."""
+    """Let the ids of a host that is new, and has used none yet, carry their owner from now on."""
     core = host.core
     assert core.me is not None
-    core.thief._next_fish = fish_base(core.me)
-    core.victim._next_request = request_base(core.me)
+    if (core.thief._next_fish, core.victim._next_request) == (1, 1):
+        core.thief._next_fish = fish_base(core.me)
+        core.victim._next_request = request_base(core.me)
 
 
 def check_fields(core: Node) -> None:

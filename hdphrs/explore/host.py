@@ -84,6 +84,10 @@ class Host:
             self._carry_out(effect)
         return effects
 
+    def admit(self, ticket: int, slots: int, now: float = 0.0) -> list[fx.Effect]:
+        """At the root: a newcomer arrives."""
+        return self.take(ev.Arrived(ticket, "host", slots, ("host", 1), 1), now)
+
     # ---- the schedulers --------------------------------------------------------------------------------------
 
     def up(self, now: float = 0.0) -> list[fx.Effect]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from hdphrs.audit.scan import Copy
+from hdphrs.explore.freeze import number_ids
 from hdphrs.explore.host import Host
 from hdphrs.explore.scope import Scope
 from hdphrs.protocol import effects as fx
@@ -19,6 +20,8 @@ from hdphrs.protocol.tasks import PROGRAM, NodeId, Origin
 
 ROOM = 16
 """What a hungry scheduler of a search asks for; the configuration bounds it further."""
+SLOTS = 1
+"""Schedulers of a newcomer."""
 
 
 CRASHES = ("crash", "kill-scheduler", "crash-outer")
@@ -34,7 +37,7 @@ class Move(NamedTuple):
     word: str
     node: int
     about: int = 0
-    """The sender of what is delivered, the scheduler, the node that is accused, the next task of the program."""
+    """The sender of what is delivered, the scheduler, the accused node, the next task of the program or newcomer."""
     choices: tuple[int, ...] = ()
     """What `choose` answered on the way."""
 
@@ -44,7 +47,7 @@ class Act(NamedTuple):
 
     word: str
     about: int = 0
-    """The scheduler, the accused node, or the next task of the program."""
+    """The scheduler, the accused node, the next task of the program, or the next newcomer."""
 
 
 def acts_of(host: Host, *, gives: bool) -> list[Act]:
@@ -84,6 +87,8 @@ def act(host: Host, what: Act, scope: Scope) -> list[fx.Effect]:
         case "place":
             slot, placed, node = scope.placed[what.about]
             return host.take(ev.Placed(PROGRAM, slot, placed, node))
+        case "join":
+            return host.admit(what.about, SLOTS)
         case "suspect":
             return host.take(ev.Suspected(NodeId(what.about)))
         case word if word in TIMERS:
@@ -94,9 +99,13 @@ def act(host: Host, what: Act, scope: Scope) -> list[fx.Effect]:
 
 
 def receive(host: Host, sender: NodeId, message: msg.Message, scope: Scope) -> list[fx.Effect]:
-    """A message arrives."""
+    """A message arrives; with its WELCOME a newcomer becomes a node, and starts its scheduler."""
     slow_down(host.core, message, scope)
-    return host.take(ev.Received(sender, message))
+    effects = host.take(ev.Received(sender, message))
+    if isinstance(message, msg.Welcome):
+        number_ids(host)
+        effects += host.up()
+    return effects
 
 
 def blamed(host: Host, origin: Origin, word: str) -> Copy | None:

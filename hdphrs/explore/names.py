@@ -1,6 +1,7 @@
 """Names without meaning: two states that differ only in them are one.
 
-What lives here: closing the gaps in the ids of fish and requests, and the permutations of the nodes but the root.
+What lives here: closing the gaps in the ids of fish and requests, and the permutations of the nodes that are
+there from the beginning, but the root.  Nodes that join later are told apart by their ids, as the core does.
 """
 
 from __future__ import annotations
@@ -20,9 +21,13 @@ State = tuple[int, ...]
 class Names:
     """The names in the states of one search."""
 
-    def __init__(self, nodes: int, numbers: Numbers, *, symmetric: bool) -> None:
-        """With `symmetric` false, no state stands for its permutations."""
+    def __init__(self, nodes: int, alike: int, numbers: Numbers, *, symmetric: bool) -> None:
+        """The first `alike` of the `nodes` are there from the beginning, the others join in the order of their ids.
+
+        With `symmetric` false, no state stands for its permutations.
+        """
         self._nodes = nodes
+        self._alike = alike
         self._numbers = numbers
         self._ids = Table(self._ids_of)
         self._gaps = Table(self._gaps_of)
@@ -47,8 +52,8 @@ class Names:
     def _all_permutations(self) -> Iterator[tuple[list[int], Table]]:
         """(which part of a state comes where, the table of the new names)."""
         links = links_of(self._nodes)
-        for workers in permutations(range(1, self._nodes)):
-            new = (0, *workers)
+        for workers in permutations(range(1, self._alike)):
+            new = (0, *workers, *range(self._alike, self._nodes))
             old = [new.index(node) for node in range(self._nodes)]
             if old == list(range(self._nodes)):
                 continue

@@ -12,11 +12,14 @@ from hdphrs.config import CoreConfig
 from hdphrs.explore.freeze import MESSAGES, freeze_host, thaw_host
 from hdphrs.explore.host import Host
 from hdphrs.protocol import messages as msg
+from hdphrs.protocol.node import Node
 
 GONE = 0
 """The number of a host that takes no events any more."""
 NOTHING = 1
 """The number of an empty queue."""
+ABSENT = 2
+"""The number of a newcomer that has no WELCOME yet."""
 
 
 class Table(dict[Any, Any]):
@@ -35,13 +38,17 @@ class Numbers:
     """Hosts, queues and whatever else a state consists of, by number; messages have numbers of their own."""
 
     def __init__(self, config: CoreConfig) -> None:
-        self.values: list[Any] = [None, ()]
-        self.kinds: list[str] = ["gone", "queue"]
+        self.values: list[Any] = [None, (), None]
+        self.kinds: list[str] = ["gone", "queue", "absent"]
         """"host", "queue", or what the caller says."""
         self.messages: list[Any] = []
         """Frozen; a queue is a tuple of their numbers."""
         self._config = config
-        self._numbers: dict[tuple[str, Any], int] = {("gone", None): GONE, ("queue", ()): NOTHING}
+        self._numbers: dict[tuple[str, Any], int] = {
+            ("gone", None): GONE,
+            ("queue", ()): NOTHING,
+            ("absent", None): ABSENT,
+        }
         self._message_numbers: dict[Any, int] = {}
 
     def of(self, kind: str, value: Any) -> int:
@@ -63,7 +70,9 @@ class Numbers:
 
     def of_host(self, host: Host) -> int:
         """The number of a host."""
-        return self.of("host", freeze_host(host)) if host.runs else GONE
+        if not host.runs:
+            return GONE
+        return ABSENT if host.core.me is None else self.of("host", freeze_host(host))
 
     def of_queue(self, messages: list[msg.Message]) -> int:
         """The number of a queue."""
@@ -71,6 +80,8 @@ class Numbers:
 
     def host(self, number: int, choose: Callable[[int], int] = lambda _: 0) -> Host:
         """The host behind a number, alive."""
+        if number == ABSENT:
+            return Host(Node.newcomer(self._config, choose))
         return thaw_host(self.values[number], self._config, choose)
 
     def message(self, number: int) -> msg.Message:

@@ -11,8 +11,9 @@ What lives here: writing, reading and replaying them.  A replay goes through non
     suspect 2 by 0
 
 `hungry`, `run`, `give`, `crash`, `crash-outer` and `kill-scheduler` name a scheduler; `rested`, `refuse` and `late` are
-timers of a node; `place` is the next task that the program places; `halt` is a node that learns that it was declared
-dead.  After `choose` come the numbers that the core's chooser answers.
+timers of a node; `place` is the next task that the program places, `join` the next newcomer that the root lets in;
+`halt` is a node that learns that it was declared dead.  After `choose` come the numbers that the core's chooser
+answers.
 """
 
 from __future__ import annotations
@@ -26,18 +27,20 @@ from hdphrs.errors import UsageError
 from hdphrs.explore.cluster import Cluster
 from hdphrs.explore.moves import SCHEDULER_WORDS, TIMERS, Move, blamed, make_due, slow_down
 from hdphrs.explore.scope import SCOPES, Scope
-from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
-from hdphrs.protocol.tasks import NodeId, Origin
+from hdphrs.protocol.tasks import ROOT, NodeId, Origin
 
 STEPS_MAX = 1_000
 """Rounds in which what is left must end; in a scope that is a small task."""
+
+NEXT = ("place", "join")
+"""Words that count what they are about."""
 
 LINE = re.compile(
     r"""(?: deliver\ (?P<source>\d+)\ ->\ (?P<to>\d+)
           | (?P<scheduler_word>[a-z-]+)\ (?P<node>\d+)\.(?P<origin>\d+)
           | suspect\ (?P<accused>\d+)\ by\ (?P<by>\d+)
-          | place\ (?P<index>\d+)
+          | (?P<next>place|join)\ (?P<index>\d+)
           | (?P<word>[a-z-]+)\ (?P<alone>\d+)
         )(?:\ choose(?P<choices>(?:\ \d+)+))?""",
     re.VERBOSE,
@@ -120,10 +123,10 @@ def replay(scope: Scope, moves: Iterable[Move], tell: Callable[[str], None] = la
 def play(cluster: Cluster, scope: Scope, move: Move) -> None:
     """One move."""
     node, origin = move.node, Origin(move.about)
-    host = cluster.hosts[NodeId(node)]
     match move.word:
         case "deliver":
-            slow_down(host.core, cluster.in_flight(move.about, node)[0], scope)
+            if node in cluster.hosts:
+                slow_down(cluster.core(node), cluster.in_flight(move.about, node)[0], scope)
             cluster.deliver(move.about, node)
         case "run":
             cluster.run(node, origin)
@@ -132,25 +135,29 @@ def play(cluster: Cluster, scope: Scope, move: Move) -> None:
         case "hungry":
             cluster.hungry(node, origin)
         case "crash" | "crash-outer" | "kill-scheduler":
-            running = blamed(host, origin, move.word)
+            running = blamed(cluster.hosts[NodeId(node)], origin, move.word)
             cluster.crash(node, origin, running, blameless=move.word == "kill-scheduler")
         case "kill":
             cluster.kill(node)
         case "halt":
-            host.halt = fx.Halt("declared dead", rejoin=True)
+            cluster.outcast(node)
         case "suspect":
             cluster.feed(node, ev.Suspected(NodeId(move.about)))
         case "place":
             slot, placed, at = scope.placed[move.about]
             cluster.place_one(at, slot, placed)
+        case "join":
+            cluster.join()
         case timer:
-            make_due(host.core, timer)
+            make_due(cluster.core(node), timer)
             cluster.feed(node, ev.Tick())
 
 
 def _is_possible(cluster: Cluster, scope: Scope, move: Move) -> bool:
     host = cluster.hosts.get(NodeId(move.node))
-    if host is None or not host.runs:
+    if host is None:
+        return _is_possible_before_welcome(cluster, move)
+    if not host.runs:
         return False
     scheduler = host.schedulers.get(Origin(move.about))
     match move.word:
@@ -172,10 +179,25 @@ def _is_possible(cluster: Cluster, scope: Scope, move: Move) -> bool:
             return host.core.thief.out > 0
         case "place":
             return move.about < len(scope.placed)
+        case "join":
+            return move.about < scope.joins
         case "suspect":
             return move.about in cluster.hosts
         case _:
             return True
+
+
+def _is_possible_before_welcome(cluster: Cluster, move: Move) -> bool:
+    members = cluster.core(ROOT).members
+    match move.word:
+        case "deliver":
+            return move.about == ROOT and bool(cluster.in_flight(ROOT, move.node))
+        case "kill":
+            return members.is_live(NodeId(move.node))
+        case "halt":
+            return members.is_dead(NodeId(move.node))
+        case _:
+            return False
 
 
 def _line(move: Move) -> str:
@@ -185,8 +207,8 @@ def _line(move: Move) -> str:
         line = f"{move.word} {move.node}.{move.about}"
     elif move.word == "suspect":
         line = f"suspect {move.about} by {move.node}"
-    elif move.word == "place":
-        line = f"place {move.about}"
+    elif move.word in NEXT:
+        line = f"{move.word} {move.about}"
     else:
         line = f"{move.word} {move.node}"
     return " ".join([line, "choose", *map(str, move.choices)]) if move.choices else line
@@ -202,8 +224,8 @@ def _move(number: int, line: str) -> Move:
         return Move(words["scheduler_word"], int(words["node"]), int(words["origin"]), choices)
     if words.get("accused"):
         return Move("suspect", int(words["by"]), int(words["accused"]), choices)
-    if words.get("index"):
-        return Move("place", 0, int(words["index"]), choices)
+    if words.get("next"):
+        return Move(words["next"], ROOT, int(words["index"]), choices)
     if words.get("word") in (*TIMERS, "kill", "halt"):
         return Move(words["word"], int(words["alone"]), 0, choices)
     raise UsageError(f"line {number}: there is no move {line!r}")

@@ -44,6 +44,10 @@ class Scope:
     """Whether schedulers give back tasks that they have not started."""
     rests: bool = False
     """Whether refusals are quick, so that thieves rest; otherwise a refused thief asks at once again."""
+    joins: int = 0
+    """Newcomers, one at most: they are let in at any time, and their ids follow those of the nodes."""
+    replaces: bool = False
+    """Whether a newcomer comes only after a death that the root has ruled on."""
     lates: int = 0
     """Fish that are given up while they are still on their way."""
     config: CoreConfig = field(
@@ -53,6 +57,11 @@ class Scope:
     )
     must: tuple[str, ...] = ()
     """What a search must have met, or it has proved nothing."""
+
+    @property
+    def nodes_max(self) -> int:
+        """How many nodes there are when all newcomers have joined."""
+        return self.nodes + self.joins
 
     @property
     def placed(self) -> tuple[tuple[int, Task, NodeId], ...]:
@@ -196,6 +205,34 @@ SCOPES: dict[str, Scope] = {
             deaths=1,
             gives=True,
             must=(*STEALING, *REPLIES, "orphans", "duplicates"),
+        ),
+        Scope(
+            "joining",
+            "a newcomer; a nested task placed on it, the child given back and stolen again",
+            (Job(1, at=3),),
+            joins=1,
+            gives=True,
+            must=("joins", "strangers", "stolen", "given", "placed", "exported"),
+        ),
+        Scope(
+            "newcomer",
+            "a newcomer after a death; a nested task placed on it, the child given back and stolen again; 1 death",
+            (Job(1, at=3),),
+            joins=1,
+            replaces=True,
+            deaths=1,
+            gives=True,
+            must=("joins", "stolen", "given", "placed", "exported", "deaths_seen", "denied"),
+        ),
+        Scope(
+            "replacing",
+            "a newcomer after a death; a nested task, given back; 1 death",
+            (Job(1),),
+            joins=1,
+            replaces=True,
+            deaths=1,
+            gives=True,
+            must=(*STEALING, *REPLIES, "joins", "orphans", "duplicates"),
         ),
         Scope(
             "wide",

@@ -20,7 +20,7 @@ from hdphrs.explore.cluster import Cluster
 from hdphrs.explore.freeze import MESSAGES, check_fields, number_ids
 from hdphrs.explore.moves import Act, Move
 from hdphrs.explore.names import Names, State, links_of
-from hdphrs.explore.numbers import GONE, NOTHING, Numbers, Table
+from hdphrs.explore.numbers import ABSENT, GONE, NOTHING, Numbers, Table
 from hdphrs.explore.scope import Scope
 from hdphrs.explore.steps import About, Outcome, Steps
 from hdphrs.protocol import messages as msg
@@ -37,12 +37,13 @@ SEEN = (msg.Schedule, msg.Push, msg.Result)
 
 
 class World(NamedTuple):
-    """What may still happen by fault, and how far the program is."""
+    """What may still happen by fault, how many have joined, and how far the program is."""
 
     deaths: int
     suspicions: int
     crashes: int
     lates: int
+    joins: int
     placed: int
 
 
@@ -52,7 +53,7 @@ class Space:
     def __init__(self, scope: Scope, *, symmetric: bool = True) -> None:
         """With `symmetric` false, no state stands for its permutations."""
         self.scope = scope
-        self.nodes = scope.nodes
+        self.nodes = scope.nodes_max
         self._links = links_of(self.nodes)
         self._link = [[-1] * self.nodes for _ in range(self.nodes)]
         for index, (source, to) in enumerate(self._links, self.nodes):
@@ -60,7 +61,7 @@ class Space:
         self._numbers = numbers = Numbers(scope.config)
         self._steps = Steps(scope, numbers)
         self.outcomes = self._steps.outcomes
-        self.names = Names(self.nodes, numbers, symmetric=symmetric)
+        self.names = Names(self.nodes, scope.nodes, numbers, symmetric=symmetric)
         self._heads = Table(self._head)
         self._pushed = Table(lambda key: numbers.of("queue", (*numbers.values[key[0]], key[1])))
         self._spent = Table(lambda key: numbers.of("world", numbers.values[key[0]]._replace(**{key[1]: key[2]})))
@@ -86,7 +87,7 @@ class Space:
         nodes = self.nodes
         for index, (source, to) in enumerate(self._links, nodes):
             queue = state[index]
-            if queue != NOTHING:
+            if queue != NOTHING and (state[to] != ABSENT or source == ROOT):  # others wait for its WELCOME
                 message, rest = self._heads[queue]
                 for outcome in self._steps.of[state[to], source, message]:
                     after = self._applied(state, to, outcome, index, rest)
@@ -105,6 +106,9 @@ class Space:
         if world.placed < len(self.scope.placed):
             spent = self._spent[state[-1], "placed", world.placed + 1]
             yield from self._acted(state, ROOT, Act("place", world.placed), spent, free=True)
+        if world.joins < self.scope.joins and (self._steps.about[state[ROOT]].dead or not self.scope.replaces):
+            spent = self._spent[state[-1], "joins", world.joins + 1]
+            yield from self._acted(state, ROOT, Act("join", world.joins), spent)
         if world.crashes:
             spent = self._spent[state[-1], "crashes", world.crashes - 1]
             for node in range(self.nodes):
@@ -123,7 +127,7 @@ class Space:
         for node in range(1, self.nodes):
             runs, is_member = state[node] != GONE, node in root.others
             if not is_member:
-                if runs:
+                if runs and node in root.dead:
                     yield Move("halt", node), None, self._without(state, node, state[-1]), True
                 continue
             if runs and world.deaths:
@@ -212,17 +216,23 @@ class Space:
     # ---- live clusters ---------------------------------------------------------------------------------------
 
     def start(self, cluster: Cluster) -> State:
-        """The state of a cluster at its beginning; from now on its ids are as in the states of this space."""
+        """The state of a cluster at its beginning."""
         for host in cluster.hosts.values():
             check_fields(host.core)
-            number_ids(host)
         scope = self.scope
-        world = World(scope.deaths, scope.suspicions, scope.crashes, scope.lates, 0)
+        world = World(scope.deaths, scope.suspicions, scope.crashes, scope.lates, joins=0, placed=0)
         return self.look(cluster, self._numbers.of("world", world))
 
     def look(self, cluster: Cluster, world: int) -> State:
-        """The state of a live cluster, but for what may still go wrong."""
-        hosts = [self._numbers.of_host(host) for host in cluster.hosts.values()]
+        """The state of a live cluster, but for what may still go wrong.
+
+        It must be looked at after each move: from now on the ids of a newcomer are as in the states of this space.
+        """
+        for host in cluster.hosts.values():
+            if host.runs:
+                number_ids(host)
+        there = [cluster.hosts.get(NodeId(node)) for node in range(self.nodes)]
+        hosts = [self._numbers.of_host(host) if host else ABSENT for host in there]
         queues = [
             self._numbers.of_queue(cluster.in_flight(source, to)) if hosts[to] != GONE else NOTHING
             for source, to in self._links

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from hdphrs.explore.freeze import MESSAGES
 from hdphrs.explore.host import Host
 from hdphrs.explore.moves import CRASHES, Act, act, acts_of, receive
-from hdphrs.explore.numbers import GONE, Numbers, Table
+from hdphrs.explore.numbers import ABSENT, GONE, Numbers, Table
 from hdphrs.explore.scope import Scope
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol import messages as msg
@@ -77,6 +77,9 @@ class About(NamedTuple):
     idle: bool
 
 
+NOBODY = About((), (), frozenset(), frozenset(), fishing=False, idle=True)
+
+
 class Steps:
     """All steps of a scope, as far as they have been asked for."""
 
@@ -125,16 +128,21 @@ class Steps:
         counted = [name for name, count in host.core.counters.items() if count]
         sent = [NAMED[type(send.message)] for send in sends if type(send.message) in NAMED]
         verdicts = {effect.outcome.verdict: None for effect in effects if isinstance(effect, fx.Deliver)}
+        strange = any(not host.core.members.is_live(send.to) for send in sends)
         outcome.labels = (
             *counted,
             *sent,
+            *(["joins"] if any(isinstance(effect, fx.Admit) for effect in effects) else []),
+            *(["strangers"] if strange else []),
             *(verdict.name.lower() for verdict in verdicts if verdict is not Verdict.VALUE),
         )
 
     def _tell(self, number: int) -> About:
+        if number == ABSENT:
+            return NOBODY
         host = self._numbers.host(number)
         core = host.core
-        known = [NodeId(node) for node in range(self._scope.nodes)]
+        known = [NodeId(node) for node in range(self._scope.nodes_max)]
         return About(
             acts=tuple(acts_of(host, gives=self._scope.gives)),
             crashes=tuple(

@@ -38,6 +38,7 @@ def test_every_word_can_be_written_and_read() -> None:
         Move("hungry", 1, 1, (1,)),
         Move("suspect", 0, 2),
         Move("place", 0, 1),
+        Move("join", 0, 0),
         *[Move(word, 2, 1) for word in ("run", "give", *CRASHES)],
         *[Move(word, 2) for word in ("rested", "refuse", "late", "kill", "halt")],
     ]
@@ -76,6 +77,10 @@ def test_line_that_is_none_is_told(text: str, told: str) -> None:
         "refuse 1",
         "late 1",
         "place 0",
+        "join 0",
+        "kill 3",
+        "halt 3",
+        "deliver 0 -> 3",
         "suspect 7 by 0",
     ],
 )

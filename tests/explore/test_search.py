@@ -23,7 +23,7 @@ from tests.mutants.patching import planted
 from tests.mutants.planted import MUTANTS
 
 BUGS = {mutant.name: mutant for mutant in MUTANTS}
-SMALL = ("guards", "orphans")
+SMALL = ("guards", "orphans", "newcomer")
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -69,6 +69,8 @@ def _representatives(scope: Scope) -> int:
         ("R2", "placed", None, 3),
         ("R7", "orphans", None, 38),
         ("R16", "guards", 5, 0),
+        ("newcomer-untold", "newcomer", 5, 19),
+        ("stranger-ignored", "joining", 1, 18),
     ],
 )
 def test_planted_bug_is_found_by_a_shortest_way(bug: str, scope: str, invariant: int | None, length: int) -> None:
@@ -92,6 +94,7 @@ def test_planted_bug_is_found_by_a_shortest_way(bug: str, scope: str, invariant:
             "all", "", (Job(1), Job(1, at=2)), root_works=True, deaths=1, suspicions=1, crashes=1, gives=True, lates=1
         ),
         Scope("four", "", (Job(1), Job()), nodes=4, deaths=2, suspicions=2, rests=True),
+        Scope("joined", "", (Job(1), Job(1, at=3)), joins=1, root_works=True, deaths=2, suspicions=1, gives=True),
     ],
     ids=lambda scope: scope.name,
 )

@@ -25,11 +25,11 @@ from tests.mutants.patching import Mutant
 from tests.mutants.skirmish import skirmish
 from tests.protocol.test_interleavings import play
 
-STATES_MAX = 25_000
+STATES_MAX = 50_000
 """Of each scope; the searches of `hdphrs explore` have no such bound."""
 
 SEARCHED: dict[str, Scope] = {
-    **{name: SCOPES[name] for name in ("guards", "orphans", "placed", "one")},
+    **{name: SCOPES[name] for name in ("guards", "orphans", "placed", "one", "newcomer", "joining")},
     "host": Scope("host", "a child that is stolen from the root too", (Job(1),), root_works=True, deaths=1, gives=True),
     "third": Scope("third", "supervisor, victim and thief are three mortals", (Job(1),), nodes=4, deaths=1, gives=True),
 }

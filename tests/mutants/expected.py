@@ -90,6 +90,8 @@ KNOWN: dict[str, str] = {
     "deaths-half-told": "explore guards",
     "newcomer-unknown": "explore guards",
     "id-reused": "explore guards",
+    "stranger-ignored": "explore joining",
+    "newcomer-untold": "explore newcomer",
 }
 """By mutant: "explore SCOPE", "play SEED" or "skirmish SEED"."""
 
@@ -117,14 +119,6 @@ SCENARIOS: dict[str, tuple[str, str]] = {
     "early-nowork": (
         "test_victim::test_thief_is_not_refused_while_other_guards_of_its_fish_are_shut",
         "SCHEDULE is welcome after NOWORK too: it costs a fish more",
-    ),
-    "stranger-ignored": (
-        "test_node::test_result_for_a_supervisor_that_is_not_known_yet_is_sent",
-        "three links must be slow in the right order after a join; no play has reached it yet",
-    ),
-    "newcomer-untold": (
-        "test_membership::test_id_of_a_dead_node_is_not_used_again_and_newcomers_hear_of_it",
-        "an orphan must reach a newcomer that came after its supervisor's death; no play has reached it yet",
     ),
 }
 """By mutant that no general check catches: the regression that does, and why that is enough, or all there is."""
