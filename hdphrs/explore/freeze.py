@@ -100,7 +100,7 @@ ROLES: dict[str, tuple[type, _Role]] = {
         Victim,
         _Role(
             {"_guards": _guards(), "_next_request": codec(NextId), "_parked": codec(deque[_Parked])},
-            frozenset({"_me", "_config", "_pool", "_supervisor", "_give", "_is_dead"}),
+            frozenset({"_me", "_config", "_pool", "_supervisor", "_give", "_members", "_is_dead"}),
         ),
     ),
     "code": (CodeStore, _Role({}, frozenset({"_data", "_given"}))),  # tasks of a search need no code

@@ -103,7 +103,7 @@ class Node:
         self.supervisor = Supervisor(me)
         self.schedulers = Schedulers(self._config, self.pool, self._is_wanted)
         self.thief = Thief(me, self._config, self._choose)
-        self.victim = Victim(me, self._config, self.pool, self.supervisor, self._give, self.members.is_dead)
+        self.victim = Victim(me, self._config, self.pool, self.supervisor, self._give, self.members)
         self.code = CodeStore()
         self._demanding = False
 

@@ -76,6 +76,8 @@ class Spark:
     """The attempts that crashed.  A spark with crashes runs carefully: its children are exported, not run in place."""
     placed: bool = False
     """Placed by `spawn_at`: a thread, which does not migrate (until a death makes it a spark)."""
+    epoch: int = 0
+    """Unsupervised: what its maker knew of the dead when it left; nobody who knows less may give it away."""
 
 
 class Verdict(IntEnum):

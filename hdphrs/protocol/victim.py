@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hdphrs.config import CoreConfig
 from hdphrs.protocol.effects import Effect, Send
+from hdphrs.protocol.membership import Membership
 from hdphrs.protocol.messages import Ack, Fish, NoWork, Req
 from hdphrs.protocol.sparkpool import Sparkpool
 from hdphrs.protocol.supervisor import Supervisor
@@ -57,7 +58,7 @@ class Victim:
         pool: Sparkpool,
         supervisor: Supervisor,
         give: Callable[[NodeId, FishId, list[Spark], bool], list[Effect]],
-        is_dead: Callable[[NodeId], bool],
+        members: Membership,
     ) -> None:
         """`give(thief, fish, sparks, first)` makes the effects that send sparks, and their code, to a thief.
 
@@ -68,7 +69,8 @@ class Victim:
         self._pool = pool
         self._supervisor = supervisor
         self._give = give
-        self._is_dead = is_dead
+        self._members = members
+        self._is_dead = members.is_dead
         self._guards: dict[RequestId, Guard] = {}
         self._next_request = 1
         self._parked: deque[_Parked] = deque()
@@ -157,6 +159,8 @@ class Victim:
         """Give at once what needs no leave, else reserve and ask; nothing if there is nothing."""
         catch = _Catch(message.fish, message.thief)
         granted: list[Spark] = []
+        kept: list[Spark] = []
+        """Unsupervised: the thief may be one of the dead of whom we have not heard, and nobody would miss the spark."""
         requests: list[Effect] = []
         wanted = min(message.want, (self._pool.stealable + 1) // 2)
         size_bytes = 0
@@ -169,14 +173,17 @@ class Victim:
                 if not self._supervisor.wants(spark):
                     continue  # finished, or a newer replica exists
                 self._supervisor.authorise(spark, message.thief)
+                if not spark.task.supervised:
+                    spark = replace(spark, epoch=self._members.epoch)
                 granted.append(spark)
             elif not spark.task.supervised:
-                granted.append(spark)
+                (granted if spark.epoch <= self._members.epoch else kept).append(spark)
             elif len(self._guards) < self._config.guards_max:
                 requests.append(self._reserve(spark, catch))
             else:
                 self._pool.put_back([spark])
                 break
+        self._pool.put_back(kept)
         if not granted:
             return requests
         return [*self._send(catch, granted), *requests]

@@ -156,17 +156,19 @@ def pack_spark(spark: Spark) -> list[object]:
         pack_task(spark.task),
         [pack_crash(crash) for crash in spark.crashes],
         spark.placed,
+        spark.epoch,
     ]
 
 
 def unpack_spark(value: object) -> Spark:
-    ref, replica, task, crashes, placed = unpack_fields(value, 5, "spark")
+    ref, replica, task, crashes, placed, epoch = unpack_fields(value, 6, "spark")
     return Spark(
         unpack_ref(ref),
         unpack_natural(replica),
         unpack_task(task),
         unpack_many(crashes, unpack_crash, "crashes"),
         unpack_bool(placed),
+        unpack_natural(epoch),
     )
 
 

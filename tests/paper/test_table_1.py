@@ -191,9 +191,11 @@ def test_in_random_plays_every_message_goes_from_its_role_to_its_role(monkeypatc
         return right(self, node, effects)
 
     monkeypatch.setattr(Cluster, "_carried", tapped)
-    for seed in range(30):
+    for seed in range(60):
         taps.append(Wiretap())
-        Play(Faults(2, 1, 1, 1, 1, 1), Scene(nodes=4)).run((seed * 7919 + step * 104_729) % 9973 for step in range(250))
+        Play(Faults(2, 1, 1, 1, 1, 1), Scene(nodes=4, wander=seed % 2 == 0, calm=(40, 0)[seed % 2])).run(
+            (seed * 7919 + step * 104_729) % 9973 for step in range(250)
+        )
     heard = [name for tap in taps for name in tap.heard]
     rows = (msg.Fish, msg.Schedule, msg.NoWork, msg.Req, msg.Denied, msg.Auth, msg.Obsolete, msg.Ack, msg.DeadNode)
     assert [row.__name__ for row in rows if row.__name__ not in heard] == []

@@ -175,6 +175,29 @@ def test_unsupervised_spark_leaves_without_asking_and_is_not_acknowledged() -> N
     assert any(ref in [copy.ref for copy in s.sparks] for s in cluster.in_flight(1, 2) if isinstance(s, msg.Schedule))
 
 
+def test_unsupervised_spark_is_not_given_to_a_node_of_whose_death_its_maker_knew() -> None:
+    """Simulator seed 0x2e82: the second to give it away has not heard of the death; nobody would miss the spark."""
+    cluster = Cluster(4)
+    cluster.hungry(3)
+    cluster.deliver(3, 2)
+    cluster.kill(3)
+    cluster.suspect(3)
+    cluster.deliver(0, 1)
+    cluster.spawn(32, supervised=False)
+    cluster.hungry(1)
+    cluster.deliver(1, 0)
+    while cluster.in_flight(0, 1):
+        cluster.deliver(0, 1)
+    cluster.hungry(2)
+    cluster.deliver(2, 1)
+    while cluster.in_flight(1, 2):
+        cluster.deliver(1, 2)
+    assert cluster.core(2).pool.stealable
+    assert cluster.core(2).victim.parked
+    assert not any(isinstance(message, msg.Schedule) for message in cluster.in_flight(2, 3))
+    cluster.finish()
+
+
 def test_demand_is_raised_again_after_each_export_that_leaves_somebody_hungry() -> None:
     cluster = Cluster(1)
     for _ in range(3):

@@ -69,6 +69,20 @@ NAMED_SEEDS: dict[str, tuple[int, str]] = {
         long_pct=50 returns=0 joins=0 repeats_pct=0 abrupt=0
         """,
     ),
+    # An unsupervised spark passes through a node that has not heard of a death of which its maker knew, and is given to
+    # the dead: the maker does not miss it, since it left after that death.
+    "unsupervised spark for the dead": (
+        0x2E82,
+        """
+        nodes=35 cores=1 latency_us=756 jitter_pct=300 slow_pct=50 byte_ns=1 local_us=10 skew_ppm=0 detect_ms=10
+        notice_us=1045 shape=4 tasks=3000 depth_max=5 rounds=2 cost_us=184 payload_bytes=4 eager=1 lifo=1 placed_pct=0
+        unsupervised_pct=100 raising_pct=0 forgotten_pct=0 poison=0 attempts_max=3 fish_max=3 want_max=16 start_max=3
+        room=16 guards_max=3 parked_max=256 give_bytes_max=2173 remembered_crashes_max=1024 park_ms=20
+        fish_deadline_ms=5 backoff_max_ms=100 kills=0 power_losses=1 ambushes=3 departures=0 crashes=4 blameless=0
+        cuts=1 one_way_cuts=0 isolations=0 stalls=0 root_stalls=0 long_pct=100 returns=1 joins=2 repeats_pct=0
+        abrupt=0
+        """,
+    ),
 }
 """Seeds that have found a bug, each with all that it drew; with the bug put back they fail.  What a seed makes of its
 numbers changes with the simulator, so each bug has a test of the rule too."""
