@@ -12,7 +12,7 @@ import random
 from collections import deque
 from collections.abc import Callable
 
-from hdphrs.audit.scan import Copy, facts, scan
+from hdphrs.audit.scan import Copy, facts, scan, scan_still
 from hdphrs.config import CoreConfig
 from hdphrs.explore.host import Host
 from hdphrs.explore.work import CODE, task
@@ -229,11 +229,14 @@ class Cluster:
         running = {node: host.core for node, host in self.hosts.items() if host.runs}
         if ROOT not in running:
             return
+        nodes = {node: facts(core, self.hosts) for node, core in running.items()}
         scan(
-            {node: facts(core, self.hosts) for node, core in running.items()},
+            nodes,
             [(source, to, queue) for (source, to), queue in self.queues.items()],
             self.unruled,
         )
+        if not any(self.queues.values()) and not self.unruled:
+            scan_still(nodes)
 
     # ---- the world -------------------------------------------------------------------------------------------
 

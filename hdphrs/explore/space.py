@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hdphrs.audit.scan import Facts, facts, scan
+from hdphrs.audit.scan import Facts, facts, scan, scan_still
 from hdphrs.audit.violation import Violation
 from hdphrs.explore.cluster import Cluster
 from hdphrs.explore.freeze import MESSAGES, check_fields, number_ids
@@ -68,6 +68,7 @@ class Space:
         self._busy = Table(self._is_busy)
         self._cargo = Table(self._cargo_of)
         self._verdicts = Table(self._scan)
+        self._still_verdicts = Table(self._scan_still)
         self.initial = self.start(scope.cluster())
 
     # ---- what a search asks ----------------------------------------------------------------------------------
@@ -75,7 +76,10 @@ class Space:
     def verdict(self, state: State) -> Violation | None:
         """What is wrong with a state, by itself."""
         cargo = self._cargo
-        verdict: Violation | None = self._verdicts[tuple([cargo[part] for part in state])]
+        seen = tuple([cargo[part] for part in state])
+        verdict: Violation | None = self._verdicts[seen]
+        if verdict is None and state.count(NOTHING) == len(self._links):
+            verdict = self._still_verdicts[seen[: self.nodes]]
         return verdict
 
     def is_quiet(self, state: State) -> bool:
@@ -209,6 +213,14 @@ class Space:
         ]
         try:
             scan(running, flights)
+        except Violation as violation:
+            return violation
+        return None
+
+    def _scan_still(self, numbers: tuple[int, ...]) -> Violation | None:
+        parts = [self._numbers.values[number] for number in numbers]
+        try:
+            scan_still({NodeId(node): told for node, told in enumerate(parts) if told is not None})
         except Violation as violation:
             return violation
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 import pytest
@@ -9,8 +10,8 @@ import pytest
 from hdphrs.audit.violation import Violation
 from hdphrs.explore.cluster import Cluster
 from hdphrs.protocol import messages as msg
-from hdphrs.protocol.supervisor import OnNode
-from hdphrs.protocol.tasks import ROOT, NodeId
+from hdphrs.protocol.supervisor import InTransition, OnNode
+from hdphrs.protocol.tasks import ROOT, FishId, NodeId
 from tests.protocol.scenes import orphan_to_be, stolen_spark
 
 N1, N2 = NodeId(1), NodeId(2)
@@ -57,6 +58,21 @@ def test_damage_is_told_with_its_invariant(damage: Callable[[Cluster], None], in
     with pytest.raises(Violation, match=told) as raised:
         cluster.check()
     assert raised.value.invariant == invariant
+
+
+def test_record_that_names_two_nodes_is_wrong_when_nothing_is_under_way_and_no_death_is_unknown() -> None:
+    cluster, ref = stolen_spark()
+    record = cluster.core(0).supervisor.record(ref)
+    assert record is not None
+    record.location = InTransition(N1, N2)
+    cluster.queues[N1, N2] = deque([msg.NoWork(FishId(1))])
+    cluster.check()
+    cluster.queues[N1, N2].clear()
+    with pytest.raises(Violation, match="stays on 1, but tracked as InTransition") as raised:
+        cluster.check()
+    assert raised.value.invariant == 1
+    cluster.kill(2)
+    cluster.check()
 
 
 def test_what_a_dead_node_had_is_not_lost_but_awaits_the_news() -> None:

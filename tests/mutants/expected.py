@@ -91,6 +91,7 @@ KNOWN: dict[str, str] = {
     "newcomer-unknown": "explore guards",
     "id-reused": "explore guards",
     "stranger-ignored": "explore joining",
+    "old-replica-moves": "play 992",
     "newcomer-untold": "explore newcomer",
 }
 """By mutant: "explore SCOPE", "play SEED" or "skirmish SEED"."""
@@ -99,10 +100,6 @@ SCENARIOS: dict[str, tuple[str, str]] = {
     "R22": (
         "test_holes::test_r22_req_of_a_node_that_the_record_does_not_name_is_denied",
         "as long as ACK goes ahead of REQ on each link, only the node that the record names can ask",
-    ),
-    "old-replica-moves": (
-        "test_supervisor::test_req_for_an_old_replica_or_a_finished_task_is_obsolete",
-        "two replicas must meet on one node while the older waits for its answer; no play has reached it yet",
     ),
     "denied-for-obsolete": (
         "test_victim::test_obsolete_spark_is_dropped_and_the_thief_is_told",

@@ -77,9 +77,8 @@ class Stage(Cluster):
         at = self._places(running)
         epoch = self._tickets + sum(root.members.is_dead(node) for node in self.hosts)
         for node, host in running.items():
-            assert host.core.members.others() == [other for other in running if other != node], (
-                f"{node} misses somebody"
-            )
+            known = sorted(host.core.members.others())  # in its own order: it may hear a newcomer before the JOINED
+            assert known == [other for other in running if other != node], f"{node} misses somebody"
             assert host.core.epoch == epoch, f"{node} is in epoch {host.core.epoch}, not {epoch}"
             assert not list(host.core.victim.guarded()), f"{node} waits for a reply that does not exist"
             for ref, record in host.core.supervisor.records():
