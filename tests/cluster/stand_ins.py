@@ -23,7 +23,10 @@ JOINED = """
 if settings.root:
     link = socket.socket(fileno=settings.program_fd)
     local.Link(link).send([local.READY, True])
-    os.write(settings.status_fd, b"ready\\n")
+    try:
+        os.write(settings.status_fd, b"ready\\n")
+    except BrokenPipeError:
+        pass  # the launcher has ended by now, as a real node must expect too
     os.close(settings.status_fd)
 """
 """Lets the program begin, if it is the root."""
