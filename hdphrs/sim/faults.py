@@ -30,9 +30,6 @@ AMBUSHED = (
     msg.Push,
     msg.Result,
     msg.Suspect,
-    msg.Keep,
-    msg.Recall,
-    msg.Recalled,
 )
 """Kinds of messages; some are likelier."""
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from hdphrs.protocol.events import Received
 from hdphrs.sim.draw import SHAPES, Draw
-from hdphrs.sim.program import number_of
 from hdphrs.sim.run import CRASH, LIVENESS, WRONG, Result
 from hdphrs.sim.world import Happening
 
@@ -68,7 +67,7 @@ def _tell(thing: Any) -> str:
         if kind == "Spark":
             return f"{thing.ref}#{thing.replica}"  # type: ignore[attr-defined]
         if kind == "Task":
-            return f"task {number_of(thing)}"  # type: ignore[arg-type]
+            return f"task {int.from_bytes(thing.path, 'big')}"  # type: ignore[attr-defined]
         inner = ", ".join(_tell(getattr(thing, name)) for name in thing.__dataclass_fields__)
         return f"{kind}({inner})"
     if type(thing) is tuple:
