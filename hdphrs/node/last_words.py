@@ -1,7 +1,8 @@
 """What a scheduler process writes to its standard error: passed on at once, and the end of it remembered.
 
-What lives here: the node's end of the pipe.  The pipe is read by the node, but written on by a thread, because whoever
-reads this node's standard error may be slow, and must not keep its messages waiting.
+What lives here: the node's end of the pipe.  While the process lives, the pipe is read by the node but written on by a
+thread, because whoever reads this node's standard error may be slow, and must not keep its messages waiting.  `close`
+does not wait for a thread: what is left of a dead process, a pipe's content at most, is written at once.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class StopSchedulers:
-    """TERM: end all schedulers, then send `TermAck` with the final counters by `Node.term_ack()`."""
+    """TERM: end all schedulers; what else TERM asks for follows as effects of its own."""
 
 
 @dataclass(frozen=True, slots=True)
