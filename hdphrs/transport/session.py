@@ -99,7 +99,7 @@ class Session:
             self._asks = False
         return b"".join(parts)
 
-    def on_frame(self, frame: Any) -> object | None:
+    def on_frame(self, frame: Any) -> list[Any] | None:
         """Take in a frame of the current connection.
 
         Returns:
@@ -110,7 +110,7 @@ class Session:
         """
         if type(frame) is list and frame:
             kind, size = frame[0], len(frame)
-            if kind == DATA and size == 3:
+            if kind == DATA and size == 3 and type(frame[2]) is list:
                 return self._on_data(unpack_natural(frame[1]), frame[2])
             if kind == ACK and size == 2:
                 self._on_ack(unpack_natural(frame[1]))
@@ -139,7 +139,7 @@ class Session:
             raise ProtocolError(f"it has forgotten messages: it has {peer_received}, and had more before")
         self._acknowledged = self.received
 
-    def _on_data(self, seq: int, message: object) -> object | None:
+    def _on_data(self, seq: int, message: list[Any]) -> list[Any] | None:
         if seq <= self.received:
             return None
         if seq != self.received + 1:

@@ -71,3 +71,8 @@ def test_illegible_outcome_is_an_error_of_its_task(outcome: TaskOutcome, error: 
 )
 def test_nested_lists_that_lie_about_their_length_take_little_memory(target: str, body: bytes) -> None:
     assert not examine(TARGETS[target], body, measured=True).accepted
+
+
+def test_session_whose_message_is_nil_is_refused() -> None:
+    stream = bytes.fromhex("266d00000004930001c000000002910200000007930001930f0400")
+    assert not examine(TARGETS["session"], stream, measured=False).accepted

@@ -158,10 +158,12 @@ def test_batches_are_bounded() -> None:
 @pytest.mark.parametrize(
     ("frame", "complaint"),
     [
-        ([0, 2, "x"], "message 2 follows message 0"),
+        ([0, 2, ["x"]], "message 2 follows message 0"),
         ([1, 1], "acknowledges message 1, and 0 were sent"),
-        ([0, -1, "x"], "not a number"),
+        ([0, -1, ["x"]], "not a number"),
         ([1, None], "not a number"),
+        ([0, 1, None], "not a frame"),
+        ([0, 1, "x"], "not a frame"),
         ([3], "not a frame"),
         ([], "not a frame"),
         (["x"], "not a frame"),
