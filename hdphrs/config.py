@@ -19,6 +19,13 @@ ATTEMPTS_MAX = 3
 """Crashes of its scheduler that are charged to one task before its future fails."""
 
 
+PIECE_COST_S = 0.02
+"""A result goes to the root as a piece if it took this long for each node of the cluster (decision 8)."""
+
+PIECE_BYTE_COST_S = 20e-9
+"""And this long for each of its bytes."""
+
+
 @dataclass(frozen=True, slots=True)
 class CoreConfig:
     """What the protocol core of one node needs to know beforehand."""
@@ -44,6 +51,10 @@ class CoreConfig:
     backoff_min_s: float = 0.001
     backoff_max_s: float = 0.1
     """How long a thief rests after a round of refusals; doubles from min to max."""
+    piece_cost_s: float = PIECE_COST_S
+    piece_byte_cost_s: float = PIECE_BYTE_COST_S
+    pieces_bytes_max: int = 256 << 20
+    """What the root keeps; 0 for no pieces at all."""
     remembered_crashes_max: int = 1024
     """Paths of crashed tasks that a node remembers."""
 

@@ -43,7 +43,7 @@ class Port(Protocol):
         """Whether the outcome of a taken future is there by now, looking once."""
 
     def export(self) -> None:
-        """Give sparks of the private deque to the node, which asks for them."""
+        """A spark has just been made, and the node asks for some, or this one may have been run before."""
 
     def nodes(self) -> Sequence[NodeId]:
         """All live nodes, this one first."""

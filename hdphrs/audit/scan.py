@@ -46,7 +46,7 @@ class _Place:
 
 def facts(core: Node, known: Iterable[NodeId]) -> Facts:
     """What the core of a member says of itself, and of the nodes in `known`."""
-    here = [*core.pool, *core.victim.guarded(), *core.schedulers.held()]
+    here = [*core.pool, *core.victim.guarded(), *core.schedulers.held(), *core.reruns]
     return Facts(
         others=frozenset(core.members.others()),
         dead=frozenset(node for node in known if core.members.is_dead(node)),

@@ -79,6 +79,7 @@ def _one(seed: int, fixed: dict[str, int], until_event: int | None, trace: str |
             for happening in result.tail:
                 click.echo(f"  {tell_event(happening)}")
         click.echo(f"{result.events} events, {result.virtual_s:.3f} s of virtual time")
+        click.echo(f"computed: {result.work}")
     else:
         _tell_failure(result, shrunk=until_event is None)
     click.echo(f"trace: {result.trace}")

@@ -19,10 +19,12 @@ from hdphrs.protocol.code import CodeStore
 from hdphrs.protocol.membership import Membership
 from hdphrs.protocol.messages import Message
 from hdphrs.protocol.node import Node
+from hdphrs.protocol.pieces import Pieces
+from hdphrs.protocol.reruns import Reruns
 from hdphrs.protocol.schedulers import Schedulers, _Scheduler
 from hdphrs.protocol.sparkpool import Sparkpool
 from hdphrs.protocol.supervisor import Record, Supervisor
-from hdphrs.protocol.tasks import Crash, FishId, Member, NodeId, Origin, RequestId, Spark, TaskRef
+from hdphrs.protocol.tasks import Crash, FishId, Member, NodeId, Origin, Piece, RecallId, RequestId, Spark, TaskRef
 from hdphrs.protocol.thief import Thief, _Sent
 from hdphrs.protocol.victim import Guard, Victim, _Catch, _Parked
 
@@ -101,6 +103,20 @@ ROLES: dict[str, tuple[type, _Role]] = {
         _Role(
             {"_guards": _guards(), "_next_request": codec(NextId), "_parked": codec(deque[_Parked])},
             frozenset({"_me", "_config", "_pool", "_supervisor", "_give", "_members", "_is_dead"}),
+        ),
+    ),
+    "reruns": (
+        Reruns,
+        _Role(
+            {"_waiting": codec(dict[RecallId, list[Spark]]), "_next_recall": ATOM},
+            frozenset({"_me", "_config", "_members", "_pool", "_pieces", "_answer"}),
+        ),
+    ),
+    "pieces": (
+        Pieces,
+        _Role(
+            {"_pieces": codec(dict[bytes, Piece]), "_paths": codec(list[bytes]), "_bytes": ATOM},
+            frozenset({"_bytes_max"}),
         ),
     ),
     "code": (CodeStore, _Role({}, frozenset({"_data", "_given"}))),  # tasks of a search need no code

@@ -108,7 +108,8 @@ class Host:
         copy = next(iter(scheduler.queue))
         running = scheduler.queue.pop(copy)
         scheduler.resumed.pop(copy, None)
-        children = children_of(running.task)
+        finished = [piece.path for piece in running.pieces]
+        children = [child for child in children_of(running.task) if child.path not in finished]
         if not children:
             outcome = value_of(running.task.path)
             return self.take(ev.Finished(origin, ((*copy, outcome),)), now)

@@ -6,12 +6,24 @@ What lives here: the bounds, by name.  Within them a search leaves nothing out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from hdphrs.config import CoreConfig
 from hdphrs.explore.cluster import Cluster, first
 from hdphrs.explore.work import task
 from hdphrs.protocol.tasks import NodeId, Task
+
+NARROW = CoreConfig(
+    fish_max=1,
+    want_max=1,
+    guards_max=1,
+    start_max=1,
+    parked_max=1,
+    park_s=1.0,
+    backoff_max_s=0.001,
+    pieces_bytes_max=0,
+)
+"""One of everything, and no pieces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +62,7 @@ class Scope:
     """Whether a newcomer comes only after a death that the root has ruled on."""
     lates: int = 0
     """Fish that are given up while they are still on their way."""
-    config: CoreConfig = field(
-        default=CoreConfig(
-            fish_max=1, want_max=1, guards_max=1, start_max=1, parked_max=1, park_s=1.0, backoff_max_s=0.001
-        )
-    )
+    config: CoreConfig = NARROW
     must: tuple[str, ...] = ()
     """What a search must have met, or it has proved nothing."""
 
@@ -83,12 +91,9 @@ class Scope:
         return task(b"%d" % slot, depth=job.depth, children=1, code=b"")
 
 
-WIDE = CoreConfig(
-    fish_max=2, want_max=2, guards_max=2, start_max=2, parked_max=2, park_s=1.0, backoff_max_s=0.001
-)  # fmt: skip
-CAREFUL = CoreConfig(
-    attempts_max=2, fish_max=1, want_max=1, guards_max=1, start_max=1, parked_max=1, park_s=1.0, backoff_max_s=0.001
-)
+WIDE = replace(NARROW, fish_max=2, want_max=2, guards_max=2, start_max=2, parked_max=2)
+CAREFUL = replace(NARROW, attempts_max=2)
+PIECES = replace(NARROW, pieces_bytes_max=1 << 20)
 STEALING = ("stolen", "given", "replicas", "deaths_seen", "stale")
 REPLIES = ("denied", "obsolete")
 
@@ -233,6 +238,25 @@ SCOPES: dict[str, Scope] = {
             deaths=1,
             gives=True,
             must=(*STEALING, *REPLIES, "joins", "orphans", "duplicates"),
+        ),
+        Scope(
+            "pieces",
+            "a nested task, and what is left of it; the root works; 2 deaths",
+            (Job(1),),
+            root_works=True,
+            deaths=2,
+            config=PIECES,
+            must=("stolen", "given", "replicas", "deaths_seen", "orphans", "pieces"),
+        ),
+        Scope(
+            "kept",
+            "a nested task, and what is left of it; a scheduler dies, 1 death",
+            (Job(1),),
+            root_works=True,
+            deaths=1,
+            crashes=1,
+            config=PIECES,
+            must=(*STEALING, "orphans", "crashes", "pieces"),
         ),
         Scope(
             "wide",

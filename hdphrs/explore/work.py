@@ -12,6 +12,9 @@ CODE = b"digest of f"
 CRASH = Crash("host", 4711, "killed by SIGSEGV")
 CHILDREN = 2
 
+COST_S = 100.0
+"""What each task costs: enough for the root to keep its result, if it keeps any."""
+
 
 def task(
     path: bytes = b"p",
@@ -43,4 +46,4 @@ def spark(node: int = 0, slot: int = 0, *, replica: int = 0, supervised: bool = 
 
 def value_of(path: bytes) -> Outcome:
     """What running the task at this path gives, whoever runs it."""
-    return Outcome(Verdict.VALUE, b"value of " + path)
+    return Outcome(Verdict.VALUE, b"value of " + path, (), COST_S)

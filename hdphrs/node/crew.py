@@ -25,6 +25,7 @@ from hdphrs.protocol.events import (
     Finished,
     GivenBack,
     Hungry,
+    Kept,
     Learned,
     Placed,
     SchedulerDied,
@@ -32,12 +33,15 @@ from hdphrs.protocol.events import (
 )
 from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Spark, Task, TaskRef
 from hdphrs.wire import local
-from hdphrs.wire.codec import pack_outcome, pack_spark, unpack_outcome, unpack_task
-from hdphrs.wire.page import Page
+from hdphrs.wire.codec import pack_outcome, pack_spark, unpack_outcome, unpack_piece, unpack_task
+from hdphrs.wire.page import BEAT, SPEAK, Page
 from hdphrs.wire.settings import NodeSettings
 
 NUDGE_S = 1e-3
 """How long a scheduler may leave the demand byte unanswered before its helper thread is asked."""
+
+BEAT_S = 25e-3
+"""How often running tasks are looked at; one that is seen twice takes long."""
 
 CROWDED_S = 10e-3
 """How often a scheduler is looked at that is in one task and has got others too."""
@@ -78,6 +82,11 @@ class _Scheduler:
         self.handed[serial] = spark
         self._serials[spark.ref, spark.replica] = serial
         return [serial, pack_spark(spark)]
+
+    def ask(self, what: bytes) -> None:
+        """Something for its helper thread."""
+        with suppress(OSError):  # it has been asked often enough, or is dead
+            self.process.control.send(what)
 
     def take_back(self, ref: TaskRef, replica: int) -> None:
         """It has answered, or given back, this task."""
@@ -175,12 +184,14 @@ class Crew:
         """
         self._handle = handle
         self._counters = counters
-        counters.update(sparks_made=0, tasks_run=0)
+        counters.update(sparks_made=0, tasks_run=0, pieces_used=0, pieces_mismatched=0)
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             for scheduler in list(self._schedulers.values()):
                 nursery.start_soon(self._attend, scheduler)
             nursery.start_soon(self._nudge)
+            if self._settings.reliable:
+                nursery.start_soon(self._beat)
 
     async def stop(self) -> None:
         """Ask all processes to end; those that run a task may still do so after `STOP_S`, see `kill`."""
@@ -251,6 +262,12 @@ class Crew:
             case [local.ABOUT, serial, summary]:
                 scheduler.arguments[serial] = summary
                 return None
+            case [local.REUSED, used, mismatched]:
+                self._counters["pieces_used"] += used
+                self._counters["pieces_mismatched"] += mismatched
+                return None
+            case [local.KEEP, pieces]:
+                return Kept(tuple(unpack_piece(piece) for piece in pieces))
             case [local.READY]:
                 scheduler.ready = True
                 self._stillbirths = 0
@@ -305,8 +322,20 @@ class Crew:
                         crowded = True
                         if line.demand or scheduler.nudged != line.running:
                             scheduler.nudged = line.running
-                            with suppress(OSError):  # it has been asked often enough, or is dead
-                                scheduler.process.control.send(b"?")
+                            scheduler.ask(SPEAK)
+
+    async def _beat(self) -> None:
+        """Have helper threads look which tasks take long, as long as any are running."""
+        while True:
+            await self._nudged.wait()
+            busy = True
+            while busy:
+                await trio.sleep(BEAT_S)
+                busy = False
+                for scheduler in self._schedulers.values():
+                    if scheduler.process.line.running:
+                        busy = True
+                        scheduler.ask(BEAT)
 
 
 def _payload_bytes(numbered: tuple[int, Spark]) -> int:

@@ -30,6 +30,9 @@ COUNTERS = {
     "crashes": "Scheduler processes that died.",
     "duplicates_run": "Results that came when the future was full already.",
     "stale": "Late replies that were ignored.",
+    "pieces": "Finished parts of unfinished tasks that the root has got, to be used if these run again.",
+    "pieces_used": "Pieces that tasks which ran again did not compute again.",
+    "pieces_mismatched": "Pieces that were not used because the program spawned another call in their place.",
     "orphans": "Sparks dropped because their supervisor was gone.",
 }
 """What the report tells of each node, and what it means."""

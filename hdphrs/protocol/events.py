@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hdphrs.protocol.messages import Message
-from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Task, TaskRef
+from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Piece, Task, TaskRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,13 @@ class Finished:
     scheduler: Origin
     results: tuple[tuple[TaskRef, int, Outcome], ...]
     """(ref, replica, outcome)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A scheduler has run parts of an unfinished task in place that are worth keeping."""
+
+    pieces: tuple[Piece, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,4 +140,5 @@ Event = (
     | Suspected
     | Tick
     | Terminate
+    | Kept
 )

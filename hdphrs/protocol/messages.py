@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hdphrs.protocol.tasks import FishId, Member, NodeId, Outcome, RequestId, Spark, TaskRef
+from hdphrs.protocol.tasks import FishId, Member, NodeId, Outcome, Piece, RecallId, RequestId, Spark, TaskRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +101,29 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
+class Keep:
+    """N -> root: finished parts of unfinished tasks, for the case that these are run again."""
+
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """N -> root: the tasks at these paths are about to be run again; what is left of them?"""
+
+    recall: RecallId
+    paths: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """root -> N: this."""
+
+    recall: RecallId
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Code:
     """N -> N: the function behind a digest.  Sent once per pair, before the first task that needs it."""
 
@@ -165,6 +188,9 @@ Message = (
     | Purge
     | Push
     | Result
+    | Keep
+    | Recall
+    | Recalled
     | Code
     | Welcome
     | Joined

@@ -26,7 +26,7 @@ there is and asks for what is missing.  What does not: the rules of each role.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import assert_never
 
 from hdphrs.config import CoreConfig
@@ -35,10 +35,12 @@ from hdphrs.protocol import messages as msg
 from hdphrs.protocol.code import CodeStore
 from hdphrs.protocol.effects import Deliver, Demand, Effect, Fence, Halt, Send, Start, StopSchedulers, Teach
 from hdphrs.protocol.membership import Membership
+from hdphrs.protocol.pieces import Pieces
+from hdphrs.protocol.reruns import Reruns
 from hdphrs.protocol.schedulers import Schedulers
 from hdphrs.protocol.sparkpool import Sparkpool
 from hdphrs.protocol.supervisor import Supervisor
-from hdphrs.protocol.tasks import ROOT, FishId, NodeId, Origin, Outcome, Spark, Task, TaskRef, Verdict
+from hdphrs.protocol.tasks import ROOT, FishId, NodeId, Origin, Outcome, Piece, Spark, Task, TaskRef, Verdict
 from hdphrs.protocol.thief import Thief
 from hdphrs.protocol.victim import Victim
 
@@ -56,6 +58,7 @@ COUNTERS = (
     "duplicates",
     "stale",
     "orphans",
+    "pieces",
 )
 
 PURGE_MAX = 10_000
@@ -105,6 +108,9 @@ class Node:
         self.thief = Thief(me, self._config, self._choose)
         self.victim = Victim(me, self._config, self.pool, self.supervisor, self._give, self.members)
         self.code = CodeStore()
+        self.pieces = Pieces(self._config)
+        """At the root."""
+        self.reruns = Reruns(me, self._config, self.members, self.pool, self.pieces, self._answer)
         self._demanding = False
 
     # ---- the caller's side -----------------------------------------------------------------------------------
@@ -141,6 +147,8 @@ class Node:
         match event:
             case ev.Finished(scheduler, results):
                 return self._on_finished(scheduler, results)
+            case ev.Kept(pieces):
+                return self._on_kept(pieces)
             case ev.Exported(origin, tasks):
                 return self._on_exported(origin, tasks)
             case ev.Hungry(scheduler, room):
@@ -154,7 +162,7 @@ class Node:
                 self.code.learn(digest, data)
                 return []
             case ev.GivenBack(scheduler, sparks):
-                self._put_back(self.schedulers.give_back(scheduler, sparks))
+                self.pool.put_back(self._without_orphans(self.schedulers.give_back(scheduler, sparks)))
                 return []
             case ev.SchedulerUp(scheduler):
                 self.schedulers.rise(scheduler)
@@ -209,6 +217,12 @@ class Node:
                 return []
             case msg.Result(ref, _, outcome):
                 return self._fill(ref, outcome)
+            case msg.Keep(pieces):
+                return self._on_kept(pieces)
+            case msg.Recall():
+                return self.reruns.on_recall(sender, message)
+            case msg.Recalled():
+                return self.reruns.on_recalled(message)
             case msg.Code(digest, data):
                 self.code.learn(digest, data)
                 self.code.knows(sender, digest)
@@ -246,6 +260,8 @@ class Node:
     def _on_exported(self, origin: Origin, tasks: Iterable[tuple[int, Task]]) -> list[Effect]:
         me = self._self()
         crashes_of, add, register = self.schedulers.crashes_of, self.pool.add, self.supervisor.register
+        left_of = self.schedulers.left_of
+        again: list[Spark] = []
         effects: list[Effect] = []
         exported = 0
         for slot, task in tasks:
@@ -254,24 +270,29 @@ class Node:
                 outcome = Outcome(Verdict.CRASHED, task.name.encode(), crashes)
                 effects.append(self._deliver(TaskRef(me, origin, slot), outcome))
                 continue
-            add(register(TaskRef(me, origin, slot), task, crashes))
+            spark = register(TaskRef(me, origin, slot), task, crashes, left_of(origin, task.path))
+            if spark.pieces:
+                again.append(spark)
+            else:
+                add(spark)
             exported += 1
         self._count("exported", exported)
         self.thief.refresh()
-        return effects
+        return effects + self.reruns.resume(again)
 
     def _on_placed(self, ref: TaskRef, task: Task, node: NodeId) -> list[Effect]:
         crashes = self.schedulers.crashes_of(task.path)
+        pieces = self.schedulers.left_of(ref.origin, task.path)
         self._count("placed")
         if len(crashes) >= self._config.attempts_max:
             return [self._deliver(ref, Outcome(Verdict.CRASHED, task.name.encode(), crashes))]
         if self.members.is_dead(node):
-            self.pool.add(self.supervisor.register(ref, task, crashes))
+            self.pool.add(self.supervisor.register(ref, task, crashes, pieces))
             return []
         if not self.members.is_live(node):
             sentence = f"spawn_at: task {task.name} was to run on node {node}, and there is no such node"
             return [self._deliver(ref, Outcome(Verdict.LOST, sentence.encode()))]
-        spark = self.supervisor.register_placed(ref, task, crashes, node)
+        spark = self.supervisor.register_placed(ref, task, crashes, node, pieces)
         if node != self.me:
             return [*self._code_for(node, [spark]), Send(node, msg.Push(spark))]
         self.pool.add(spark)
@@ -298,15 +319,16 @@ class Node:
         return effects
 
     def _on_finished(self, scheduler: Origin, results: Iterable[tuple[TaskRef, int, Outcome]]) -> list[Effect]:
-        me, finish, is_first = self._self(), self.schedulers.finish, self.supervisor.on_result
         effects: list[Effect] = []
+        finished: list[tuple[TaskRef, Task, Outcome]] = []
         for ref, replica, outcome in results:
-            finish(scheduler, ref, replica)
-            if ref.node == me and is_first(ref):
-                effects.append(self._deliver(ref, outcome))
-            else:
-                effects += self._answer(ref, replica, outcome)
-        return effects
+            finished.append((ref, self.schedulers.finish(scheduler, ref, replica), outcome))
+            effects += self._answer(ref, replica, outcome)
+        return effects + self.reruns.on_finished(finished)
+
+    def _on_kept(self, pieces: Sequence[Piece]) -> list[Effect]:
+        self._count("pieces", len(pieces) if self.me == ROOT else 0)
+        return self.reruns.keep(pieces)
 
     def _answer(self, ref: TaskRef, replica: int, outcome: Outcome) -> list[Effect]:
         if ref.node == self.me:
@@ -317,12 +339,19 @@ class Node:
         return [Send(ref.node, msg.Result(ref, replica, outcome))]
 
     def _fill(self, ref: TaskRef, outcome: Outcome) -> list[Effect]:
-        if outcome.verdict is Verdict.CRASHED and (record := self.supervisor.record(ref)) is not None:
-            self.schedulers.convict(record.task.path, outcome.crashes)
+        record = self.supervisor.record(ref)
+        if record is not None:
+            self._learn(ref, record.task, outcome)
         if self.supervisor.on_result(ref):
             return [self._deliver(ref, outcome)]
         self._count("duplicates")
         return []
+
+    def _learn(self, ref: TaskRef, task: Task, outcome: Outcome) -> None:
+        """What the end of a task of this node says about others."""
+        if outcome.verdict is Verdict.CRASHED:
+            self.schedulers.convict(task.path, outcome.crashes)
+        self.reruns.on_end(ref, task, outcome)
 
     def _deliver(self, ref: TaskRef, outcome: Outcome) -> Deliver:
         self.schedulers.sate(ref.origin)
@@ -352,7 +381,6 @@ class Node:
         survivors, given_up = self.schedulers.fall(origin, event.running, None if event.blameless else event.crash)
         if event.leftover_of and not event.blameless:
             self.schedulers.caution(event.leftover_of, event.crash)
-        self._put_back(survivors)
         for spark in survivors:
             self.supervisor.charge(spark)
         self.code.forget(("scheduler", origin))
@@ -365,18 +393,22 @@ class Node:
                 effects += [Send(node, msg.Purge(tuple(part))) for part in parts]
         for ref, replica, outcome in given_up:
             effects += self._answer(ref, replica, outcome)
-        return effects
+        wanted = [spark for spark in self._without_orphans(survivors) if self._is_wanted(spark)]
+        return effects + self.reruns.ask(wanted)
 
     def _purge(self, refs: Iterable[TaskRef]) -> None:
         """Orphans that wait here would only be run for nobody; those that run already may finish."""
         orphans = frozenset(refs)
-        self._count("orphans", self.pool.purge(lambda spark: spark.ref in orphans))
+        self._drop(lambda spark: spark.ref in orphans)
 
-    def _put_back(self, sparks: list[Spark]) -> None:
+    def _drop(self, is_orphan: Callable[[Spark], bool]) -> None:
+        self._count("orphans", self.pool.purge(is_orphan) + self.reruns.purge(is_orphan))
+
+    def _without_orphans(self, sparks: list[Spark]) -> list[Spark]:
         """Sparks that schedulers had: their supervisors may have died since, and nobody could say where they may go."""
         alive = [spark for spark in sparks if not self.members.is_dead(spark.ref.node)]
         self._count("orphans", len(sparks) - len(alive))
-        self.pool.put_back(alive)
+        return alive
 
     def _on_suspicion(self, node: NodeId) -> list[Effect]:
         if node == ROOT:
@@ -396,14 +428,17 @@ class Node:
         self._count("deaths_seen")
         self.code.forget(("node", dead))
         self.thief.on_death(dead)
-        self._count("orphans", self.pool.purge(lambda spark: spark.ref.node == dead))
+        self._drop(lambda spark: spark.ref.node == dead)
         effects, orphans = self.victim.on_death(dead)
         self._count("orphans", orphans)
         recreated, lost = self.supervisor.on_death(dead)
-        self.pool.put_back(recreated)
-        self._count("replicas", len(recreated))
-        effects += [self._deliver(ref, outcome) for ref, outcome in lost]
-        return [Fence(dead, len(recreated)), *effects]
+        effects += self.reruns.ask(recreated)
+        remaining = sum(self.supervisor.wants(spark) for spark in recreated)
+        self._count("replicas", remaining)
+        for ref, task, outcome in lost:
+            self._learn(ref, task, outcome)
+            effects.append(self._deliver(ref, outcome))
+        return [Fence(dead, remaining), *effects]
 
     # ---- joining and ending ----------------------------------------------------------------------------------
 

@@ -7,12 +7,13 @@ child anew, and a child that took its parent's process down must not start from 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from hdphrs.config import CoreConfig
 from hdphrs.protocol.sparkpool import Sparkpool
-from hdphrs.protocol.tasks import Crash, Origin, Outcome, Spark, TaskRef, Verdict
+from hdphrs.protocol.tasks import Crash, Origin, Outcome, Piece, Spark, Task, TaskRef, Verdict
 
 
 @dataclass(slots=True)
@@ -21,6 +22,13 @@ class _Scheduler:
     """Tasks it waits for; 0 while it is busy."""
     held: dict[tuple[TaskRef, int], Spark] = field(default_factory=dict)
     """What it has got and not answered, in the order of `Start`."""
+    again: dict[tuple[TaskRef, int], Spark] = field(default_factory=dict)
+    """Those of them that need not compute everything, since they are run again."""
+
+    def take(self, copy: tuple[TaskRef, int]) -> Spark:
+        """It has no part in this one any more."""
+        self.again.pop(copy, None)
+        return self.held.pop(copy)
 
 
 class Schedulers:
@@ -79,6 +87,8 @@ class Schedulers:
                     if self._blame and len(self.crashes_of(spark.task.path)) > len(spark.crashes):
                         spark = replace(spark, crashes=self.crashes_of(spark.task.path))  # so that it runs carefully
                     scheduler.held[key] = spark
+                    if spark.pieces:
+                        scheduler.again[key] = spark
                     sparks.append(spark)
             if sparks:
                 scheduler.room = 0
@@ -86,14 +96,28 @@ class Schedulers:
                 handed.append((origin, sparks))
         return handed
 
-    def finish(self, origin: Origin, ref: TaskRef, replica: int) -> None:
-        """A scheduler has answered."""
-        del self._up[origin].held[ref, replica]
+    def finish(self, origin: Origin, ref: TaskRef, replica: int) -> Task:
+        """A scheduler has answered this task."""
+        return self._up[origin].take((ref, replica)).task
 
     def give_back(self, origin: Origin, sparks: tuple[tuple[TaskRef, int], ...]) -> list[Spark]:
         """A scheduler returns what it has not started: these, which the caller puts back."""
-        held = self._up[origin].held
-        return [held.pop(spark) for spark in sparks]
+        return [self._up[origin].take(spark) for spark in sparks]
+
+    def left_of(self, origin: Origin, path: bytes) -> tuple[Piece, ...]:
+        """What is left of a child that a task on this scheduler has spawned, if that task is run again."""
+        scheduler = self._up.get(origin)
+        if scheduler is None or not scheduler.again:
+            return ()
+        ancestors = [spark for spark in scheduler.again.values() if path.startswith(spark.task.path)]
+        if not ancestors:
+            return ()
+        # the nearest has what the others had below it, and no piece twice
+        pieces = max(ancestors, key=lambda spark: len(spark.task.path)).pieces
+        start = end = bisect_left(pieces, path, key=lambda piece: piece.path)
+        while end < len(pieces) and pieces[end].path.startswith(path):
+            end += 1
+        return pieces[start:end]
 
     def crashes_of(self, path: bytes) -> tuple[Crash, ...]:
         """The crashes that are charged to the task at this path."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hdphrs.protocol.messages import Auth, Denied, Obsolete, Req
-from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Spark, Task, TaskRef, Verdict
+from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Piece, Spark, Task, TaskRef, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +66,17 @@ class Supervisor:
         """What is known of a task; None for a full future."""
         return self._records.get(ref)
 
-    def register(self, ref: TaskRef, task: Task, crashes: tuple[Crash, ...]) -> Spark:
+    def register(self, ref: TaskRef, task: Task, crashes: tuple[Crash, ...], pieces: tuple[Piece, ...] = ()) -> Spark:
         """A new task of this node, here; a future is registered before its task leaves."""
         self._records[ref] = Record(task, self._here, crashes)
-        return Spark(ref, 0, task, crashes)
+        return Spark(ref, 0, task, crashes, pieces=pieces)
 
-    def register_placed(self, ref: TaskRef, task: Task, crashes: tuple[Crash, ...], node: NodeId) -> Spark:
+    def register_placed(
+        self, ref: TaskRef, task: Task, crashes: tuple[Crash, ...], node: NodeId, pieces: tuple[Piece, ...] = ()
+    ) -> Spark:
         """A new thread for `node`, which the caller has found alive in this very step (hole R2)."""
         self._records[ref] = Record(task, OnNode(node), crashes, placed=True, left=node != self._me)
-        return Spark(ref, 0, task, crashes, placed=True)
+        return Spark(ref, 0, task, crashes, placed=True, pieces=pieces)
 
     def wants(self, spark: Spark) -> bool:
         """Whether a copy of a task of this node is still worth running (hole R17)."""
@@ -126,23 +128,23 @@ class Supervisor:
         if record is not None and spark.replica == record.replica:
             record.crashes = spark.crashes
 
-    def on_death(self, dead: NodeId) -> tuple[list[Spark], list[tuple[TaskRef, Outcome]]]:
+    def on_death(self, dead: NodeId) -> tuple[list[Spark], list[tuple[TaskRef, Task, Outcome]]]:
         """DEADNODE (lines 33 to 36): re-create what may have been lost, threads as sparks too (hole R9).
 
         Returns:
             The new replicas for the pool, oldest first; and the verdicts on unsupervised tasks that may be lost.
         """
         recreated: list[Spark] = []
-        lost: list[tuple[TaskRef, Outcome]] = []
+        lost: list[tuple[TaskRef, Task, Outcome]] = []
         for ref, record in self._records.items():
             if not record.task.supervised:
                 if record.left and (not record.placed or record.location == OnNode(dead)):
-                    lost.append((ref, _lost(record.task, dead)))
+                    lost.append((ref, record.task, _lost(record.task, dead)))
             elif covers(record.location, dead):
                 record.replica += 1
                 record.location = self._here
                 recreated.append(Spark(ref, record.replica, record.task, record.crashes))
-        for ref, _ in lost:
+        for ref, _, _ in lost:
             del self._records[ref]
         return recreated, lost
 

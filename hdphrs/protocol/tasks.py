@@ -5,7 +5,7 @@ What lives here: immutable data.  Payloads are opaque bytes; nothing in this pac
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple, NewType
 
@@ -18,6 +18,7 @@ scheduler gets a new number."""
 
 RequestId = NewType("RequestId", int)
 FishId = NewType("FishId", int)
+RecallId = NewType("RecallId", int)
 
 ROOT = NodeId(0)
 PROGRAM = Origin(0)
@@ -65,21 +66,6 @@ class Crash:
     """The last lines that the process wrote to its standard error."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spark:
-    """One copy of a task on its way to being run.  Immutable; a re-creation is a new spark with a higher replica."""
-
-    ref: TaskRef
-    replica: int
-    task: Task
-    crashes: tuple[Crash, ...] = ()
-    """The attempts that crashed.  A spark with crashes runs carefully: its children are exported, not run in place."""
-    placed: bool = False
-    """Placed by `spawn_at`: a thread, which does not migrate (until a death makes it a spark)."""
-    epoch: int = 0
-    """Unsupervised: what its maker knew of the dead when it left; nobody who knows less may give it away."""
-
-
 class Verdict(IntEnum):
     """How a task ended."""
 
@@ -98,6 +84,35 @@ class Outcome:
     verdict: Verdict
     data: bytes
     crashes: tuple[Crash, ...] = ()
+    cost_s: float = field(default=0.0, compare=False)
+    """From the task's start to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A finished part of a task that may be run again (decision 8)."""
+
+    path: bytes
+    check: bytes
+    """Digest of the call; it is only used where the very same one is spawned."""
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Spark:
+    """One copy of a task on its way to being run.  Immutable; a re-creation is a new spark with a higher replica."""
+
+    ref: TaskRef
+    replica: int
+    task: Task
+    crashes: tuple[Crash, ...] = ()
+    """The attempts that crashed.  A spark with crashes runs carefully: its children are exported, not run in place."""
+    placed: bool = False
+    """Placed by `spawn_at`: a thread, which does not migrate (until a death makes it a spark)."""
+    epoch: int = 0
+    """Unsupervised: what its maker knew of the dead when it left; nobody who knows less may give it away."""
+    pieces: tuple[Piece, ...] = ()
+    """Of a re-run: what it need not compute again, in the order of the paths."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from hdphrs.api.future import Future
 from hdphrs.protocol.tasks import Spark
+from hdphrs.scheduler.reuse import Reuse
 from hdphrs.wire.paths import child_path
 
 
@@ -21,7 +22,7 @@ def _undecoded(*_: Any) -> NoReturn:
 class Assigned(Future[Any]):
     """A spark that the node has handed over; waits in the deque with the scheduler's own sparks until it runs."""
 
-    __slots__ = ("careful", "serial", "spark")
+    __slots__ = ("careful", "reuse", "serial", "spark")
 
     def __init__(self, serial: int, spark: Spark) -> None:
         self._function: Callable[..., Any] | None = _undecoded
@@ -29,6 +30,8 @@ class Assigned(Future[Any]):
         self.serial = serial
         self.spark = spark
         self.careful = bool(spark.crashes)
+        self.reuse: Reuse | None = None
+        """What it need not compute again, if it is run again."""
 
 
 def root_of(future: Future[Any]) -> Assigned:

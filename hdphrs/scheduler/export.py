@@ -14,6 +14,7 @@ from typing import Any
 from hdphrs.api import future as fast
 from hdphrs.api.future import AWAY, FAILED, Future, name_of, take, unfold
 from hdphrs.errors import CannotTravelError
+from hdphrs.protocol.pieces import check_of
 from hdphrs.protocol.tasks import NodeId, Task
 from hdphrs.scheduler.assigned import Assigned, path_of
 from hdphrs.wire import local
@@ -78,6 +79,15 @@ class Exporter:
             future._function = None
             self._tell([local.PLACE, self._send_away(future), node, pack_task(task)])
             return future
+
+    def check(self, function: Callable[..., Any], args: tuple[Any, ...]) -> bytes | None:
+        """The digest of a call, by which a piece knows it again; None if it does not pickle."""
+        with self._exclusive:
+            try:
+                task = self._encode(function, args, b"", None)
+            except CannotTravelError:
+                return None
+            return check_of(task.code, task.payload)
 
     def finish(self) -> None:
         """Wait until no export is under way: what it has taken has a status then."""

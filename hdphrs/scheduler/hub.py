@@ -36,10 +36,12 @@ from hdphrs.errors import CannotTravelError, UsageError
 from hdphrs.protocol.tasks import NodeId, Outcome, Task
 from hdphrs.scheduler.assigned import Assigned, path_of, root_of
 from hdphrs.scheduler.export import Exporter
+from hdphrs.scheduler.keep import Keeper
+from hdphrs.scheduler.reuse import Reuse, fill
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook, CodeShelf
 from hdphrs.wire.codec import pack_outcome, unpack_outcome, unpack_spark
-from hdphrs.wire.page import Line
+from hdphrs.wire.page import BEAT, SPEAK, Line
 from hdphrs.wire.paths import child_path
 from hdphrs.wire.values import dump_error, dump_result, load_outcome, summary
 
@@ -80,6 +82,7 @@ class Hub:
         book = CodeBook(lambda digest, data: self._tell([local.CODE, digest, data]))
         self._shelf = CodeShelf(book)
         self._exporter = Exporter(self._tell, line, book, reliable=reliable)
+        self._keeper = Keeper(self._tell, self._exporter.check)
         self._thread = threading.get_ident()
         self._main = getcurrent()
         self._factory = greenlet(self._make_greenlets)
@@ -113,7 +116,9 @@ class Hub:
         if parent is None:
             raise UsageError("spawn_at: this code runs in a scheduler process but belongs to no task")
         path = child_path(path_of(parent), fast.spawned)
-        future = self._exporter.place(node, function, args, path, supervised)
+        future = self._finished_before(path, function, args)
+        if future is None:
+            future = self._exporter.place(node, function, args, path, supervised)
         fast.spawned += 1
         return future
 
@@ -145,7 +150,13 @@ class Hub:
         return main(*args)
 
     def export(self) -> None:
-        self._exporter.export(careful=self._line.careful)
+        root = self._root
+        assert root is not None, "only tasks spawn"
+        if root.reuse is not None:
+            with suppress(IndexError):  # the helper thread has taken it
+                root.reuse.meet(fast.sparks[-1], root)
+        if self._line.demand or root.careful:
+            self._exporter.export(careful=root.careful)
 
     # ---- the loop --------------------------------------------------------------------------------------------
 
@@ -167,10 +178,13 @@ class Hub:
     def _help(self) -> None:
         """The body of the helper thread: speak for a task that does not come to it."""
         try:
-            while self._control.recv(64):
-                if self._line.demand:
-                    self._exporter.export(careful=False)
-                self._flush()
+            while asked := self._control.recv(64):
+                if BEAT in asked:
+                    self._keeper.watcher.look()
+                if SPEAK in asked:
+                    if self._line.demand:
+                        self._exporter.export(careful=False)
+                    self._flush()
         except ConnectionError:
             pass
         except BaseException:
@@ -213,22 +227,23 @@ class Hub:
 
     def _suspend(self) -> None:
         """Leave the running task where it is until somebody puts its greenlet on `_ready`."""
-        task = fast.current, fast.spawned, self._root
+        task = fast.current, fast.spawned, self._root, self._keeper.watcher.suspend()
         self._enter(None)
         target = self._idle.pop() if self._idle else self._factory
         target.switch()
-        fast.current, fast.spawned, root = task
+        fast.current, fast.spawned, root, sample = task
         self._enter(root)
+        self._keeper.watcher.resume(sample)
 
     def _enter(self, root: Assigned | None) -> None:
         self._root = root
         line = self._line
         if root is None:
             line.running = 0
-            line.careful = False
+            line.run(careful=False, again=False)
         else:
             line.running = root.serial
-            line.careful = root.careful
+            line.run(careful=root.careful, again=root.reuse is not None)
 
     def _execute(self, future: Future[Any], function: Callable[..., Any]) -> None:
         started_s = perf_counter()
@@ -239,6 +254,8 @@ class Hub:
             self._flush()
             self._enter(root_of(future))
             error, value = self._call(future, function, future._content, {})
+            if error is None:
+                self._keeper.keep(future, function, value, perf_counter() - started_s)
             future._content = value if error is None else error
             future._status = DONE if error is None else FAILED
             self._wake(future)
@@ -254,7 +271,10 @@ class Hub:
         task = spark.task
         if self._results and (len(self._results) >= RESULTS_MAX or self._costs.get(_kind(task), QUICK_S) >= QUICK_S):
             self._flush()
+        if spark.pieces:
+            future.reuse = Reuse(spark, self._exporter.check)
         self._enter(future)
+        started_s = perf_counter()
         try:
             function, args, kwargs = self._shelf.decode(task.name, task.code, task.payload)
         except CannotTravelError as refusal:
@@ -263,8 +283,11 @@ class Hub:
             if future.careful:
                 self._tell([local.ABOUT, future.serial, summary(args, kwargs)])
             error, value = self._call(future, function, args, kwargs)
-            outcome = dump_result(task.name, value) if error is None else dump_error(task.name, error)
+            cost_s = perf_counter() - started_s
+            outcome = dump_result(task.name, value, cost_s) if error is None else dump_error(task.name, error)
         self._enter(None)
+        if future.reuse is not None:
+            self._tell([local.REUSED, future.reuse.used, future.reuse.mismatched])
         self._results.append([list(spark.ref), spark.replica, pack_outcome(outcome)])
 
     def _call(
@@ -282,6 +305,19 @@ class Hub:
             return error, None
         finally:
             fast.current = None
+
+    # ---- pieces ----------------------------------------------------------------------------------------------
+
+    def _finished_before(self, path: bytes, function: Callable[..., T], args: tuple[Any, ...]) -> Future[T] | None:
+        """The future of a task that was to be placed, if it is among the pieces of the running one."""
+        root = self._root
+        piece = None if root is None or root.reuse is None else root.reuse.find(path)
+        if piece is None or self._exporter.check(function, args) != piece.check:
+            return None
+        future: Future[T] = Future()
+        future._function = None
+        fill(future, piece.outcome)
+        return future
 
     def _wake(self, future: Future[Any]) -> None:
         waiters = self._waiters.pop(future, None)
@@ -349,6 +385,7 @@ class Hub:
                     self._shelf.teach(digest, data)
                 case [local.NODES, nodes]:
                     self._nodes = nodes
+                    self._keeper.nodes = len(nodes)
                 case [local.QUIT]:
                     _leave()
                 case _:

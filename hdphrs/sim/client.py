@@ -89,6 +89,7 @@ class Client:
             self._world.post(TIDY_NS, self._tidy)
         else:
             self._cluster.look()
+            self._world.tally("pieces too late", len(self._cluster.root.core.pieces))
             self._end()
 
     def _end(self) -> None:

@@ -10,16 +10,20 @@ from hdphrs.audit.scan import facts, scan
 from hdphrs.config import CoreConfig
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol.events import Arrived
+from hdphrs.protocol.messages import Keep
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import ROOT, Member, NodeId, Outcome, Verdict
+from hdphrs.protocol.tasks import PROGRAM, ROOT, Member, NodeId, Outcome, TaskRef, Verdict
 from hdphrs.sim.client import Client
 from hdphrs.sim.draw import Draw, stream
 from hdphrs.sim.errors import Stuck, Wrong
 from hdphrs.sim.host import Host
 from hdphrs.sim.network import Network
 from hdphrs.sim.program import TAINTED, Program
+from hdphrs.sim.scheduler import Scheduler
 from hdphrs.sim.silence import Silence
+from hdphrs.sim.work import Accounts
 from hdphrs.sim.world import World
+from hdphrs.wire.paths import PROGRAM_PATH
 
 START_NS = 5_000_000
 """A scheduler process needs up to this time to be ready."""
@@ -41,6 +45,7 @@ class Cluster:
         self.world = world
         self.drawn = drawn
         self.program = Program(drawn, stream(seed, "program"))
+        self.accounts = Accounts(self.program)
         self.config = _config(drawn, self.program)
         self.cores: dict[NodeId, Node] = {}
         self.follower = Follower(self.cores)
@@ -52,6 +57,7 @@ class Cluster:
         """Hosts that ended before the run did, or were declared dead."""
         self._seed = seed
         self._chance = stream(seed, "cluster")
+        self._sampling = stream(seed, "sampling")
         self._joining: dict[int, Host] = {}
         """By ticket."""
         self._tickets = 0
@@ -71,6 +77,10 @@ class Cluster:
     def start_ns(self) -> int:
         """How long a scheduler process needs until it is ready."""
         return self._chance.randrange(START_NS)
+
+    def is_sampled(self) -> bool:
+        """Whether somebody looks while a task runs that is worth keeping."""
+        return self._sampling.randrange(100) < self.drawn.sampled_pct
 
     def others(self) -> list[Host]:
         """Members that run, but for the root."""
@@ -199,6 +209,9 @@ class Cluster:
         self.cores.pop(host.node, None)
         self.follower.died(host.node)
         self.network.die(host, in_the_middle=in_the_middle)
+        if halt.reason is not None:
+            for scheduler in host.crew.schedulers.values():
+                self.lose(scheduler)
         if in_the_middle:
             self.silence.watched_by_all(host)
         else:
@@ -207,6 +220,23 @@ class Cluster:
             self.world.tally("returns")
             self.world.post(self._chance.randrange(RETURN_NS), self.join)
         self.world.over = not any(other.up for other in self.network.hosts.values())
+
+    def lose(self, scheduler: Scheduler) -> None:
+        """A scheduler process has died, and what it had said has been heard, or is lost too."""
+        if not scheduler.computed_ns:
+            return
+        kept = [piece.path for piece in self.root.core.pieces.below(PROGRAM_PATH)]
+        for _, to, messages in self.network.flights():
+            if to == ROOT:
+                kept += [piece.path for message in messages if isinstance(message, Keep) for piece in message.pieces]
+        self.accounts.lose(scheduler.computed_ns, kept, self._is_alive)
+
+    def _is_alive(self, ref: TaskRef) -> bool:
+        host = self.network.hosts[ref.node]
+        if not host.up:
+            return False
+        scheduler = host.crew.schedulers.get(ref.origin)
+        return ref.origin == PROGRAM or (scheduler is not None and not scheduler.dead)
 
     # ---- the end of the run ----------------------------------------------------------------------------------
 
@@ -222,6 +252,7 @@ class Cluster:
             left += [
                 f"{spark.ref}#{spark.replica} is with a scheduler of node {node}" for spark in core.schedulers.held()
             ]
+            left += [f"{spark.ref}#{spark.replica} waits for pieces on node {node}" for spark in core.reruns]
             left += [f"the future {ref} is empty, its task {record}" for ref, record in core.supervisor.records()]
         return left
 
@@ -260,6 +291,8 @@ def _config(drawn: Draw, program: Program) -> CoreConfig:
         give_bytes_max=drawn.give_bytes_max,
         # with less, two poisoned tasks would make the node forget each other's crashes for ever
         remembered_crashes_max=max(drawn.remembered_crashes_max, program.blamable + drawn.crashes),
+        piece_cost_s=drawn.piece_cost_us / 1e6,
+        pieces_bytes_max=drawn.pieces_bytes_max,
         park_s=drawn.park_ms / 1000,
         fish_deadline_s=drawn.fish_deadline_ms / 1000,
         backoff_max_s=drawn.backoff_max_ms / 1000,

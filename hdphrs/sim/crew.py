@@ -13,6 +13,7 @@ from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
 from hdphrs.protocol.tasks import Crash, NodeId, Origin, Spark
 from hdphrs.sim.errors import Wrong
+from hdphrs.sim.program import number_of
 from hdphrs.sim.scheduler import Scheduler
 from hdphrs.sim.world import Action
 
@@ -65,6 +66,7 @@ class Crew:
         if self._stopping or not self._host.up:
             return
         del self.schedulers[scheduler.origin]
+        self._cluster.lose(scheduler)
         running, leftover_of = None, b""
         if root is not None and (root.ref, root.replica) in scheduler.handed:
             running = root.ref, root.replica
@@ -106,7 +108,8 @@ class Crew:
         for event in events:
             if isinstance(event, ev.Finished):
                 for ref, replica, _ in event.results:
-                    del scheduler.handed[ref, replica]
+                    task = scheduler.handed.pop((ref, replica))
+                    self._cluster.accounts.send(number_of(task), ref)
             elif isinstance(event, ev.GivenBack):
                 self._world.tally("given back", len(event.sparks))
                 for copy in event.sparks:
@@ -132,7 +135,7 @@ class Crew:
             raise Wrong(f"scheduler {self._host.node}.{effect.scheduler} gets work and did not ask for it")
         scheduler.asked = False
         for spark in effect.sparks:
-            scheduler.handed[spark.ref, spark.replica] = None
+            scheduler.handed[spark.ref, spark.replica] = spark.task
         self._mail(scheduler, scheduler.start, effect.sparks)
         self._nudge()
 

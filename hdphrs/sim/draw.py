@@ -58,6 +58,8 @@ class Draw:
     payload_bytes: int
     eager: int
     """1: schedulers export all children at once, as the eager skeletons do."""
+    sampled_pct: int
+    """Tasks worth keeping whose end in place is noticed."""
     lifo: int
     """1: parents get their youngest child first."""
     placed_pct: int
@@ -78,6 +80,8 @@ class Draw:
     parked_max: int
     give_bytes_max: int
     remembered_crashes_max: int
+    piece_cost_us: int
+    pieces_bytes_max: int
     park_ms: int
     fish_deadline_ms: int
     backoff_max_ms: int
@@ -178,6 +182,14 @@ def _nodes(chance: Random) -> int:
     return chance.randint(16, 64) if kind < 999 else chance.randint(65, 128)
 
 
+def _pieces_bytes(chance: Random) -> int:
+    """None at all, some, or all."""
+    kind = chance.randrange(10)
+    if kind < 2:
+        return 0
+    return chance.randint(100, 4000) if kind < 4 else 256 << 20
+
+
 _DRAWN: dict[str, Chooser] = {
     "nodes": _nodes,
     "cores": _one_of(1, 1, 2, 2, 3, 4),
@@ -196,6 +208,7 @@ _DRAWN: dict[str, Chooser] = {
     "cost_us": _geometric(20, 4000),
     "payload_bytes": _one_of(4, 4, 100, 3000),
     "eager": _one_of(0, 0, 1),
+    "sampled_pct": _one_of(100, 100, 50),
     "lifo": _one_of(0, 1),
     "placed_pct": _sometimes(30, _between(1, 30)),
     "unsupervised_pct": _sometimes(20, _one_of(5, 30, 100)),
@@ -211,6 +224,8 @@ _DRAWN: dict[str, Chooser] = {
     "parked_max": _tight(50, _between(0, 2), 256),
     "give_bytes_max": _tight(50, _between(0, 4000), 16 << 20),
     "remembered_crashes_max": _tight(50, _between(1, 4), 1024),
+    "piece_cost_us": _geometric(1, 2000),
+    "pieces_bytes_max": _pieces_bytes,
     "park_ms": _one_of(1, 5, 20, 100),
     "fish_deadline_ms": _one_of(5, 20, 100, 3000),
     "backoff_max_ms": _one_of(2, 10, 100),

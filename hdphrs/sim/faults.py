@@ -30,6 +30,9 @@ AMBUSHED = (
     msg.Push,
     msg.Result,
     msg.Suspect,
+    msg.Keep,
+    msg.Recall,
+    msg.Recalled,
 )
 """Kinds of messages; some are likelier."""
 

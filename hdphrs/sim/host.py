@@ -16,6 +16,7 @@ from hdphrs.protocol.messages import Message
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId
 from hdphrs.sim.crew import Crew
+from hdphrs.sim.errors import Wrong
 from hdphrs.sim.network import Link
 from hdphrs.sim.world import FOLD, MASK, Action
 
@@ -61,6 +62,8 @@ class Host:
         self._offset_ns = offset_ns
         self._inbox: list[tuple[Action, Any]] = []
         """What waits for the end of a stop."""
+        self._event: ev.Event = _TICK
+        """The latest."""
         self._epoch = 0
         self._armed_s: float | None = None
         self._timer = 0
@@ -85,6 +88,7 @@ class Host:
         world, node = self._world, self.node
         now_s = (world.now_ns * self.rate_ppm // 1_000_000 + self._offset_ns) / 1e9
         world.events += 1
+        self._event = event
         effects = self.core.handle(event, now_s)
         kind = type(event)
         world.fold = (
@@ -164,9 +168,17 @@ class Host:
 
     def _deliver(self, effect: fx.Deliver) -> None:
         if effect.origin == PROGRAM:
+            self._check_pieces(effect.slot)
             self._world.post(self._local_ns, self._cluster.client.delivered, effect)
         else:
             self.crew.deliver(effect)
+
+    def _check_pieces(self, slot: int) -> None:
+        """Nothing is left of the parts of a finished task, but for those that have come together with its result."""
+        program = self._cluster.program
+        left = self.core.pieces.below(program.task[program.tops[slot]].path)
+        if left and not isinstance(self._event, ev.Finished):
+            raise Wrong(f"task {slot} of the program has ended, and {len(left)} pieces of it are kept")
 
     # ---- stops and ends --------------------------------------------------------------------------------------
 
@@ -194,7 +206,7 @@ class Host:
             self.up = False
             self.halt = halt
             for scheduler in self.crew.schedulers.values():
-                scheduler.dead = True
+                scheduler.stop()
             self._cluster.ended(self, halt, in_the_middle=in_the_middle)
 
     @property

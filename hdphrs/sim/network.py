@@ -24,7 +24,10 @@ from hdphrs.sim.world import FOLD, MASK, World
 if TYPE_CHECKING:
     from hdphrs.sim.host import Host
 
-REPEATED = (msg.Fish, msg.NoWork, msg.Auth, msg.Denied, msg.Obsolete, msg.Result, msg.Purge, msg.Suspect)
+REPEATED = (
+    *(msg.Fish, msg.NoWork, msg.Auth, msg.Denied, msg.Obsolete, msg.Result, msg.Purge, msg.Suspect),
+    *(msg.Keep, msg.Recall, msg.Recalled),
+)
 """What the core takes a second time at any later moment.  The transport delivers everything once; these may come again
 because each names the one thing that it answers, or tells what stays true.  (Not DEADNODE, which is said once to each:
 the core asserts it.  SCHEDULE and PUSH are the copies themselves.)"""
@@ -232,5 +235,7 @@ def _payload_bytes(message: Message) -> int:
             return sum(len(spark.task.payload) for spark in sparks)
         case msg.Push(spark):
             return len(spark.task.payload)
+        case msg.Keep(pieces) | msg.Recalled(_, pieces):
+            return sum(len(piece.path) + len(piece.check) + len(piece.outcome.data) for piece in pieces)
         case _:
             return 0

@@ -1,7 +1,7 @@
 """The work: a tree of tasks with virtual costs, and the value that a sequential evaluation gives it.
 
-What lives here: data, made once for a run.  A task's payload is its number in here, so any scheduler can run it, and
-its path is that number too: the same task whenever and wherever it is made again.
+What lives here: data, made once for a run.  A task's payload is its number in here, so any scheduler can run it; its
+path is the chain of spawn indices, as in real programs.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from random import Random
 
 from hdphrs.protocol.tasks import Outcome, Task, Verdict
 from hdphrs.sim.draw import SHAPES, Draw
+from hdphrs.wire.paths import PROGRAM_PATH, child_path
 
 NUMBER_BYTES = 4
 MASK = 0xFFFFFFFF
@@ -34,6 +35,7 @@ class Program:
 
     def __init__(self, drawn: Draw, chance: Random) -> None:
         self.children: list[list[int]] = []
+        self.parent: list[int | None] = []
         self._depth: list[int] = []
         self._depth_max = min(drawn.depth_max, DEPTH_MAX) if drawn.poison else drawn.depth_max
         self.tops: list[int] = []
@@ -53,7 +55,7 @@ class Program:
         self.got = [[child for child in children if child not in forgotten] for children in self.children]
         if drawn.lifo:
             self.got = [children[::-1] for children in self.got]
-        self.task = [self._task(number, drawn.payload_bytes) for number in range(count)]
+        self.task = [self._task(number, path, drawn.payload_bytes) for number, path in enumerate(self._paths())]
         self.outcomes = self._evaluate()
         """What each task's future must be filled with, if nothing is lost."""
         self.may_lose = self._find_losable()
@@ -78,24 +80,34 @@ class Program:
             parent = None
         number = len(self.children)
         self.children.append([])
+        self.parent.append(parent)
         self._depth.append(0 if parent is None else self._depth[parent] + 1)
         (self.tops if parent is None else self.children[parent]).append(number)
         return number
 
-    def combine(self, number: int, contributions: Sequence[int | None]) -> Outcome:
+    def combine(self, number: int, contributions: Sequence[int | None], cost_s: float = 0.0) -> Outcome:
         """What a task gives whose children, in the order of `got`, gave this; None is a loss."""
         verdict = Verdict.RAISED if self.raises[number] else Verdict.VALUE
         value = number * 2654435761 + 1
         for contribution in contributions:
             if contribution is None:
-                return Outcome(verdict, TAINTED)
+                return Outcome(verdict, TAINTED, (), cost_s)
             value = (value * 31 + contribution) & MASK
-        return Outcome(verdict, (value & MASK).to_bytes(NUMBER_BYTES, "big"))
+        return Outcome(verdict, (value & MASK).to_bytes(NUMBER_BYTES, "big"), (), cost_s)
 
-    def _task(self, number: int, payload_bytes: int) -> Task:
-        name = number.to_bytes(NUMBER_BYTES, "big")
+    def _paths(self) -> list[bytes]:
+        paths = [PROGRAM_PATH] * len(self.children)
+        for index, top in enumerate(self.tops):
+            paths[top] = child_path(PROGRAM_PATH, index)
+        for parent, children in enumerate(self.children):
+            for index, child in enumerate(children):
+                paths[child] = child_path(paths[parent], index)
+        return paths
+
+    def _task(self, number: int, path: bytes, payload_bytes: int) -> Task:
         code = CODES[number % len(CODES)]
-        return Task("f", name, code, name.ljust(payload_bytes, b"."), self.supervised[number])
+        payload = number.to_bytes(NUMBER_BYTES, "big").ljust(payload_bytes, b".")
+        return Task("f", path, code, payload, self.supervised[number])
 
     def _evaluate(self) -> list[Outcome]:
         outcomes: list[Outcome] = [Outcome(Verdict.CRASHED, b"f")] * len(self.children)

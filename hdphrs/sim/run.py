@@ -15,6 +15,7 @@ from hdphrs.sim.cluster import Cluster
 from hdphrs.sim.draw import Draw, draw, stream
 from hdphrs.sim.errors import Stuck, Wrong
 from hdphrs.sim.faults import Faults
+from hdphrs.sim.work import Totals
 from hdphrs.sim.world import Happening, World
 
 RIGHT = 0
@@ -44,6 +45,7 @@ class Result:
     virtual_s: float = 0.0
     tallies: dict[str, int] = field(default_factory=dict)
     """What has happened, how often."""
+    work: Totals = field(default_factory=Totals)
     tail: list[Happening] = field(default_factory=list)
 
 
@@ -84,7 +86,10 @@ def run(
         result.status, result.told = CRASH, _told(error)
     result.events = world.events
     result.virtual_s = world.now_ns / 1e9
-    result.tallies = world.tallies if cluster is None else _tallies(cluster)
+    if cluster is None:
+        result.tallies = world.tallies
+    else:
+        result.tallies, result.work = _tallies(cluster), cluster.accounts.totals()
     result.tail = list(world.tail)
     summary = repr((world.fold, world.events, world.now_ns, sorted(result.tallies.items())))
     result.trace = blake2b(summary.encode(), digest_size=TRACE_BYTES).hexdigest()

@@ -12,10 +12,12 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from hdphrs.protocol import events as ev
-from hdphrs.protocol.tasks import NodeId, Origin, Outcome, Spark, TaskRef
+from hdphrs.protocol.pieces import piece_of, worth
+from hdphrs.protocol.tasks import NodeId, Origin, Outcome, Spark, Task, TaskRef
 from hdphrs.sim.errors import Wrong
 from hdphrs.sim.export import Exporter
 from hdphrs.sim.program import contribution, number_of
+from hdphrs.sim.reuse import Reuse
 from hdphrs.sim.stack import AWAY, BEGIN, DONE, END, GET, RUNNING, WAITING, Frame, Future, Stack
 from hdphrs.sim.world import Action
 
@@ -38,19 +40,23 @@ class Scheduler:
         """The byte in the shared page."""
         self.asked = False
         """Whether the core knows that it is hungry."""
-        self.handed: dict[tuple[TaskRef, int], None] = {}
+        self.handed: dict[tuple[TaskRef, int], Task] = {}
         """What the node has handed to it, and it has not answered."""
         self.dead = False
         self.stalled = False
         self.stack: Stack | None = None
         """What has the core."""
+        self.computed_ns: dict[int, int] = {}
+        """By task, how long."""
         self._cluster = cluster
         self._world = cluster.world
         self._program = cluster.program
         self._host = host
         self._local_ns = cluster.drawn.local_us * 1000
         self._eager = bool(cluster.drawn.eager)
-        self._computing = False
+        self._began_ns = 0
+        self._reuses: dict[tuple[TaskRef, int], Reuse] = {}
+        """Of those that are run again."""
         self._hungry = False
         self._late: list[tuple[Action, Any]] = []
         self._mail: deque[tuple[Action, Any]] = deque()
@@ -100,7 +106,7 @@ class Scheduler:
 
     def quit(self, _: None) -> None:
         """The run has ended."""
-        self.dead = True
+        self.stop()
 
     # ---- life ------------------------------------------------------------------------------------------------
 
@@ -113,9 +119,15 @@ class Scheduler:
         """The process is gone."""
         if self.dead:
             return
-        self.dead = True
+        self.stop()
         root = None if self.stack is None else self.stack.root
         self._world.post(self._local_ns, self._buried, (self, root, blameless))
+
+    def stop(self) -> None:
+        """The process is no more, wherever it was."""
+        if not self.dead and self.stack is not None:
+            self._account(self.stack.frames[-1])
+        self.dead = True
 
     def _buried(self, died: tuple[Scheduler, Spark | None, bool]) -> None:
         self._host.when_running(self._host.crew.bury, died)
@@ -140,7 +152,16 @@ class Scheduler:
     # ---- the loop --------------------------------------------------------------------------------------------
 
     def _compute(self, cost_ns: int) -> None:
+        self._began_ns = self._world.now_ns
         self._world.post(cost_ns, self._computed, None)
+
+    def _account(self, frame: Frame) -> None:
+        """It has computed since it began; a stop is no computing."""
+        program, number = self._program, frame.number
+        cost_ns = program.before_ns[number] if frame.phase == BEGIN else program.after_ns[number]
+        for_ns = min(cost_ns, self._world.now_ns - self._began_ns)
+        self.computed_ns[number] = self.computed_ns.get(number, 0) + for_ns
+        self._cluster.accounts.compute(number, for_ns)
 
     def _computed(self, _: None) -> None:
         if self.stalled:
@@ -153,6 +174,7 @@ class Scheduler:
                 self._world.tally("poisonings")
                 self.die(blameless=False)
                 return
+            self._account(frame)
             frame.phase += 1
             self._advance()
 
@@ -202,7 +224,7 @@ class Scheduler:
             if item.status == WAITING:
                 item.status = RUNNING
                 self._flush()
-                return Stack(item.root, Frame(item.number, item))
+                return Stack(item.root, Frame(item.number, item, self._world.now_ns))
 
     def _begin(self, spark: Spark) -> Stack:
         number = number_of(spark.task)
@@ -210,14 +232,20 @@ class Scheduler:
             raise Wrong(f"{spark.ref} is started on {self._host.node}.{self.origin}, which does not have its code")
         if len(self._results) >= RESULTS_MAX or self._program.before_ns[number] >= QUICK_NS:
             self._flush()
-        return Stack(spark, Frame(number, None))
+        if spark.pieces:
+            self._reuses[spark.ref, spark.replica] = Reuse(spark, self._program)
+        return Stack(spark, Frame(number, None, self._world.now_ns))
 
     def _spawn(self, stack: Stack, frame: Frame) -> None:
         program, root = self._program, stack.root
         careful = bool(root.crashes)
+        finished = self._reuses[root.ref, root.replica].finished(frame.number) if root.pieces else {}
         futures: dict[int, Future] = {}
         for child in program.children[frame.number]:
             future = futures[child] = Future(child, root)
+            if child in finished:
+                self._reuse(future, finished[child])
+                continue
             if program.place[child] >= 0 and self.nodes:
                 self._exporter.place(future, self.nodes)
                 continue
@@ -225,6 +253,12 @@ class Scheduler:
             if careful or self.demand or self._eager:
                 self._export(careful=careful or self._eager)
         frame.gets = [futures[child] for child in reversed(program.got[frame.number])]
+
+    def _reuse(self, future: Future, outcome: Outcome) -> None:
+        self._cluster.judge(future.number, outcome)
+        self._world.tally("pieces used")
+        future.contribution = contribution(outcome)
+        future.status = DONE
 
     def _get(self, stack: Stack, frame: Frame) -> None:
         future = frame.gets[-1]
@@ -237,21 +271,31 @@ class Scheduler:
             future.status = RUNNING
             if self._deque and self._deque[-1] is future:
                 self._deque.pop()
-            stack.frames.append(Frame(future.number, future))
+            stack.frames.append(Frame(future.number, future, self._world.now_ns))
         else:
             future.waiter = stack
             self.stack = None
 
     def _finish(self, stack: Stack, frame: Frame) -> None:
-        outcome = self._program.combine(frame.number, frame.contributions)
+        cost_s = (self._world.now_ns - frame.began_ns) / 1e9
+        outcome = self._program.combine(frame.number, frame.contributions, cost_s)
         stack.frames.pop()
         if frame.future is None:
             self._results.append((stack.root.ref, stack.root.replica, outcome))
         else:
+            self._keep(stack.root, frame.number, outcome)
             frame.future.contribution = contribution(outcome)
             self._fill(frame.future)
         if not stack.frames:
             self.stack = None
+
+    def _keep(self, root: Spark, number: int, outcome: Outcome) -> None:
+        """A child has been run in place: the root keeps its value if that was worth it."""
+        cluster = self._cluster
+        if not cluster.drawn.pieces_bytes_max or not root.task.supervised:
+            return
+        if worth(cluster.config, len(self.nodes), outcome) and cluster.is_sampled():
+            self._tell(ev.Kept((piece_of(self._program.task[number], outcome),)))
 
     def _fill(self, future: Future) -> None:
         future.status = DONE

@@ -45,6 +45,8 @@ _OFF = {
     "eager": 0,
     "lifo": 0,
     "abrupt": 0,
+    "pieces_bytes_max": 0,
+    "sampled_pct": 100,
     "rounds": 1,
     "payload_bytes": 4,
     "fish_max": 3,

@@ -29,10 +29,11 @@ class Future:
 class Frame:
     """A task that has begun."""
 
-    __slots__ = ("contributions", "future", "gets", "number", "phase")
+    __slots__ = ("began_ns", "contributions", "future", "gets", "number", "phase")
 
-    def __init__(self, number: int, future: Future | None) -> None:
+    def __init__(self, number: int, future: Future | None, began_ns: int) -> None:
         self.number = number
+        self.began_ns = began_ns
         self.future = future
         """None for an assigned task."""
         self.phase = BEGIN

@@ -15,6 +15,7 @@ from functools import partial
 from hashlib import blake2b
 
 from hdphrs.sim.run import RIGHT, Result, run
+from hdphrs.sim.work import Totals
 from hdphrs.sim.world import Happening
 
 VACUITY_SEEDS = 2000
@@ -38,9 +39,10 @@ WANTED = {
         *("duplicates", "stale", "crashes", "LOST", "CRASHED", "lost the root"),
     ),
     "work": ("tasks_started", "exported", "placed", "stolen", "given", "fish_sent", "fish_answered", "given back"),
+    "pieces": ("pieces", "pieces used", "pieces too late"),
     "messages": (
         *("FISH", "NOWORK", "SCHEDULE", "REQ", "AUTH", "DENIED", "OBSOLETE", "ACK", "RESULT", "PUSH", "PURGE"),
-        *("CODE", "WELCOME", "JOINED", "SUSPECT", "DEADNODE", "TERM", "TERMACK"),
+        *("KEEP", "RECALL", "RECALLED", "CODE", "WELCOME", "JOINED", "SUSPECT", "DEADNODE", "TERM", "TERMACK"),
     ),
 }
 """All that is counted, by kind."""
@@ -59,6 +61,7 @@ class Batch:
     virtual_s: float = 0.0
     took_s: float = 0.0
     tallies: dict[str, int] = field(default_factory=dict)
+    work: Totals = field(default_factory=Totals)
     failures: list[Result] = field(default_factory=list)
     _traces: list[str] = field(default_factory=list)
 
@@ -67,6 +70,7 @@ class Batch:
         self.seeds += 1
         self.events += result.events
         self.virtual_s += result.virtual_s
+        self.work.add(result.work)
         self._traces.append(result.trace)
         for name, value in result.tallies.items():
             self.tallies[name] = self.tallies.get(name, 0) + value
@@ -92,6 +96,7 @@ class Batch:
         for kind, names in WANTED.items():
             counted = ", ".join(f"{name.replace('_', ' ')} {self.tallies.get(name, 0)}" for name in names)
             lines.append(f"{kind}: {counted}")
+        lines.append(f"computed: {self.work}")
         lines.append(f"failures: {len(self.failures)}")
         lines.append(f"trace: {self.trace}")
         lines.append(

@@ -10,6 +10,7 @@ from typing import Any
 
 from hdphrs.protocol.events import Received
 from hdphrs.sim.draw import SHAPES, Draw
+from hdphrs.sim.program import number_of
 from hdphrs.sim.run import CRASH, LIVENESS, WRONG, Result
 from hdphrs.sim.world import Happening
 
@@ -67,7 +68,7 @@ def _tell(thing: Any) -> str:
         if kind == "Spark":
             return f"{thing.ref}#{thing.replica}"  # type: ignore[attr-defined]
         if kind == "Task":
-            return f"task {int.from_bytes(thing.path, 'big')}"  # type: ignore[attr-defined]
+            return f"task {number_of(thing)}"  # type: ignore[arg-type]
         inner = ", ".join(_tell(getattr(thing, name)) for name in thing.__dataclass_fields__)
         return f"{kind}({inner})"
     if type(thing) is tuple:

@@ -11,6 +11,7 @@ Payloads stay bytes; nothing is unpickled.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -22,6 +23,8 @@ from hdphrs.protocol.tasks import (
     NodeId,
     Origin,
     Outcome,
+    Piece,
+    RecallId,
     RequestId,
     Spark,
     Task,
@@ -51,6 +54,9 @@ ROWS: Final[dict[int, type[m.Message]]] = {
     16: m.Term,
     17: m.TermAck,
     18: m.Purge,
+    19: m.Keep,
+    20: m.Recall,
+    21: m.Recalled,
 }
 """Kind number to type.  Numbers are never used again; a change of meaning raises `WIRE_VERSION`."""
 
@@ -96,6 +102,13 @@ def unpack_str(value: object) -> str:
 def unpack_bool(value: object) -> bool:
     if type(value) is not bool:
         raise wrong("truth value", value)
+    return value
+
+
+def unpack_seconds(value: object) -> float:
+    """A duration."""
+    if type(value) is not float or not 0.0 <= value < math.inf:
+        raise wrong("duration", value)
     return value
 
 
@@ -157,11 +170,12 @@ def pack_spark(spark: Spark) -> list[object]:
         [pack_crash(crash) for crash in spark.crashes],
         spark.placed,
         spark.epoch,
+        [pack_piece(piece) for piece in spark.pieces],
     ]
 
 
 def unpack_spark(value: object) -> Spark:
-    ref, replica, task, crashes, placed, epoch = unpack_fields(value, 6, "spark")
+    ref, replica, task, crashes, placed, epoch, pieces = unpack_fields(value, 7, "spark")
     return Spark(
         unpack_ref(ref),
         unpack_natural(replica),
@@ -169,19 +183,29 @@ def unpack_spark(value: object) -> Spark:
         unpack_many(crashes, unpack_crash, "crashes"),
         unpack_bool(placed),
         unpack_natural(epoch),
+        unpack_many(pieces, unpack_piece, "pieces"),
     )
 
 
+def pack_piece(piece: Piece) -> list[object]:
+    return [piece.path, piece.check, pack_outcome(piece.outcome)]
+
+
+def unpack_piece(value: object) -> Piece:
+    path, check, outcome = unpack_fields(value, 3, "piece")
+    return Piece(unpack_bytes(path), unpack_bytes(check), unpack_outcome(outcome))
+
+
 def pack_outcome(outcome: Outcome) -> list[object]:
-    return [int(outcome.verdict), outcome.data, [pack_crash(crash) for crash in outcome.crashes]]
+    return [int(outcome.verdict), outcome.data, [pack_crash(crash) for crash in outcome.crashes], outcome.cost_s]
 
 
 def unpack_outcome(value: object) -> Outcome:
-    verdict, data, crashes = unpack_fields(value, 3, "outcome")
+    verdict, data, crashes, cost_s = unpack_fields(value, 4, "outcome")
     known = _VERDICTS.get(verdict) if type(verdict) is int else None
     if known is None:
         raise wrong("verdict", verdict)
-    return Outcome(known, unpack_bytes(data), unpack_many(crashes, unpack_crash, "crashes"))
+    return Outcome(known, unpack_bytes(data), unpack_many(crashes, unpack_crash, "crashes"), unpack_seconds(cost_s))
 
 
 def pack_address(address: tuple[str, int]) -> list[object]:
@@ -235,12 +259,15 @@ BY_ANNOTATION: Final[dict[Any, tuple[Pack, Unpack]]] = {
     NodeId: (itself, unpack_natural),
     FishId: (itself, unpack_natural),
     RequestId: (itself, unpack_natural),
+    RecallId: (itself, unpack_natural),
     bytes: (itself, unpack_bytes),
     TaskRef: (pack_ref, unpack_ref),
     Spark: (pack_spark, unpack_spark),
     Outcome: (pack_outcome, unpack_outcome),
     Member: (pack_member, unpack_member),
     tuple[Spark, ...]: many(pack_spark, unpack_spark, "list of sparks"),
+    tuple[bytes, ...]: many(itself, unpack_bytes, "list of bytes"),
+    tuple[Piece, ...]: many(pack_piece, unpack_piece, "list of pieces"),
     tuple[TaskRef, ...]: many(pack_ref, unpack_ref, "list of refs"),
     tuple[Member, ...]: many(pack_member, unpack_member, "list of members"),
     tuple[NodeId, ...]: many(itself, unpack_natural, "list of nodes"),

@@ -27,6 +27,8 @@ HUNGRY: Final = 5  # [HUNGRY, room, ran]: how many of its own sparks it has run 
 RESULTS: Final = 6  # [RESULTS, [[ref, replica, outcome], ...]]
 RETURN: Final = 7  # [RETURN, [[ref, replica], ...]]
 BYE: Final = 8  # [BYE]: the program has ended
+KEEP: Final = 15  # [KEEP, [piece, ...]]
+REUSED: Final = 16  # [REUSED, used, mismatched]: pieces that a re-run has used; and that were not of the same call
 ABOUT: Final = 14  # [ABOUT, serial, summary]: the arguments of a task that has crashed before, and is tried again
 
 # From the node.

@@ -3,7 +3,8 @@
 What lives here: its layout, a line for each scheduler.  Both sides only store and load single bytes and words.
 
     offset 0   demand byte     the node sets it when somebody is hungry, the scheduler clears it when it has exported
-    offset 1   careful byte    the scheduler sets it while it runs a task whose last attempt crashed
+    offset 1   careful bits    1: the scheduler runs a task whose last attempt crashed; 2: one that is run again, and
+                               may find parts of it finished
     offset 8   running word    serial number of the task on whose stack the scheduler is, 0 for none; the node reads
                                it when the scheduler has died
 
@@ -17,6 +18,15 @@ import os
 import tempfile
 
 LINE_BYTES = 64
+
+SPEAK = b"?"
+"""Beside the page, on the control link: the helper thread is to export, and to send results."""
+
+BEAT = b"."
+"""It is to look which tasks are running."""
+
+CAREFUL = 1
+AGAIN = 2
 
 
 class Page:
@@ -70,11 +80,11 @@ class Line:
     @property
     def careful(self) -> bool:
         """Whether every child is to be exported at once."""
-        return self._bytes[1] != 0
+        return self._bytes[1] & CAREFUL != 0
 
-    @careful.setter
-    def careful(self, careful: bool) -> None:
-        self._bytes[1] = careful
+    def run(self, *, careful: bool, again: bool) -> None:
+        """How the task runs that is on the stack from now on."""
+        self._bytes[1] = careful * CAREFUL + again * AGAIN
 
     @property
     def running(self) -> int:

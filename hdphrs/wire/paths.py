@@ -1,19 +1,40 @@
 """Paths: the identity of a task across re-execution.
 
-A path is the digest of the chain of spawn indices from the program to a task.  It is the same whenever, wherever and
-however often the task is made, provided that every task spawns the same children in the same order.
+A path is the chain of spawn indices from the program to a task.  It is the same whenever, wherever and however often
+the task is made, provided that every task spawns the same children in the same order.
+
+The path of a task begins with the paths of its ancestors: each index is a sequence of bytes of which no other is the
+beginning (7 bits a byte, low ones first, all but the last marked by the high bit).  Chains that are too long are folded
+into a digest; below a fold the ancestors above it cannot be seen any more.
 """
 
 from __future__ import annotations
 
 from hashlib import blake2b
 
-PATH_BYTES = 16
-
-PROGRAM_PATH = bytes(PATH_BYTES)
+PROGRAM_PATH = b""
 """The path of the program itself."""
+
+PATH_BYTES_MAX = 240
+"""Longer paths are folded."""
+
+FOLD = b"\x80\x00"
+"""How a folded path begins; no index does, it would be 0 with a byte too many."""
+
+DIGEST_BYTES = 16
 
 
 def child_path(parent: bytes, index: int) -> bytes:
     """The path of the `index`-th child of the task at `parent`."""
-    return blake2b(parent + index.to_bytes(8, "big"), digest_size=PATH_BYTES).digest()
+    if index < 0x80:
+        path = parent + index.to_bytes(1, "big")
+    else:
+        indices = bytearray(parent)
+        while index >= 0x80:
+            indices.append(index & 0x7F | 0x80)
+            index >>= 7
+        indices.append(index)
+        path = bytes(indices)
+    if len(path) > PATH_BYTES_MAX:
+        return FOLD + blake2b(path, digest_size=DIGEST_BYTES).digest()
+    return path

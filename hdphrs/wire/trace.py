@@ -38,7 +38,7 @@ T = TypeVar("T")
 SUFFIX: Final = ".trace"
 """How the files are called."""
 
-FORM: Final = 1
+FORM: Final = 2
 """Raised with every change of what a trace's bytes mean."""
 
 EVENTS: Final[dict[int, type[ev.Event]]] = {
@@ -55,6 +55,7 @@ EVENTS: Final[dict[int, type[ev.Event]]] = {
     11: ev.Suspected,
     12: ev.Tick,
     13: ev.Terminate,
+    14: ev.Kept,
 }
 
 EFFECTS: Final[dict[int, type[fx.Effect]]] = {

@@ -85,8 +85,8 @@ def too_large(what: str, size: int) -> CannotTravelError:
     )
 
 
-def dump_result(name: str, value: object) -> Outcome:
-    """The outcome of a task that has returned `value`; an error that says so if that does not travel."""
+def dump_result(name: str, value: object, cost_s: float = 0.0) -> Outcome:
+    """The outcome of a task that has returned `value` after so long; an error that says so if that does not travel."""
     try:
         data = dump(value)
     except BaseException as error:
@@ -96,7 +96,7 @@ def dump_result(name: str, value: object) -> Outcome:
         return dump_error(name, refusal)
     if len(data) > PAYLOAD_BYTES_MAX:
         return dump_error(name, too_large(f"the result of task {name} (a {_type_name(value)}) is", len(data)))
-    return Outcome(Verdict.VALUE, data)
+    return Outcome(Verdict.VALUE, data, (), cost_s)
 
 
 def dump_error(name: str, error: BaseException) -> Outcome:

@@ -30,12 +30,12 @@ PUBLISHED = (
     Mutant(
         "R1b",
         "sparks of a dead supervisor stay in the pool, and REQ is sent to a corpse",
-        (Edit("node.Node._on_dead_node", "self.pool.purge(lambda spark: spark.ref.node == dead)", "0"),),
+        (Edit("node.Node._on_dead_node", "self._drop(lambda spark: spark.ref.node == dead)", "pass"),),
     ),
     Mutant(
         "R1c",
         "sparks of a dead supervisor go back into the pool when a scheduler returns them",
-        (Edit("node.Node._put_back", "if not self.members.is_dead(spark.ref.node)", ""),),
+        (Edit("node.Node._without_orphans", "if not self.members.is_dead(spark.ref.node)", ""),),
     ),
     Mutant(
         "R1d",

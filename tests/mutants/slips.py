@@ -295,12 +295,18 @@ SCHEDULERS = (
     Mutant(
         "given-back-copied",
         "tasks that a scheduler returns count as held still",
-        (Edit("schedulers.Schedulers.give_back", "held.pop(spark)", "held[spark]"),),
+        (Edit("schedulers.Schedulers.give_back", "self._up[origin].take(spark)", "self._up[origin].held[spark]"),),
     ),
     Mutant(
         "given-back-lost",
         "tasks that a scheduler returns are dropped",
-        (Edit("node.Node._put_back", "self.pool.put_back(alive)", "pass"),),
+        (
+            Edit(
+                "node.Node._dispatch",
+                "self.pool.put_back(self._without_orphans(self.schedulers.give_back(scheduler, sparks)))",
+                "self.schedulers.give_back(scheduler, sparks)",
+            ),
+        ),
     ),
     Mutant(
         "no-code",
@@ -377,12 +383,27 @@ NODE = (
     Mutant(
         "recreated-lost",
         "re-created sparks do not reach the pool",
-        (Edit("node.Node._on_dead_node", "self.pool.put_back(recreated)", "pass"),),
+        (Edit("node.Node._on_dead_node", "effects += self.reruns.ask(recreated)", "pass"),),
+    ),
+    Mutant(
+        "recalled-lost",
+        "sparks that have waited for their pieces are dropped",
+        (Edit("reruns.Reruns.on_recalled", "self._waiting.pop(message.recall, [])", "[]"),),
+    ),
+    Mutant(
+        "waiting-orphans-kept",
+        "sparks of a dead supervisor that wait for their pieces stay",
+        (Edit("node.Node._drop", " + self.reruns.purge(is_orphan)", ""),),
+    ),
+    Mutant(
+        "pieces-uncovered",
+        "what is below a finished task of the program is kept for ever",
+        (Edit("reruns.Reruns.on_end", "self._pieces.cover(task.path)", "pass"),),
     ),
     Mutant(
         "lost-untold",
         "the futures of lost unsupervised tasks stay empty",
-        (Edit("node.Node._on_dead_node", "effects += [self._deliver(ref, outcome) for ref, outcome in lost]", "pass"),),
+        (Edit("node.Node._on_dead_node", "effects.append(self._deliver(ref, outcome))", "pass"),),
     ),
     Mutant(
         "the-dead-speak",

@@ -80,7 +80,7 @@ def _on(node: NodeId, host: Host) -> Iterator[Atom]:
         for origin, scheduler in host.schedulers.items()
         for copy, (_, slots) in scheduler.waiting.items()
     }
-    for spark in [*core.pool, *core.victim.guarded(), *core.schedulers.held()]:
+    for spark in [*core.pool, *core.reruns, *core.victim.guarded(), *core.schedulers.held()]:
         if (spark.ref, spark.replica) in begun:
             origin, slots = begun[spark.ref, spark.replica]
             children = [TaskRef(node, origin, slot) for slot in slots]

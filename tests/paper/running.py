@@ -20,7 +20,7 @@ from hdphrs.audit.violation import Violation
 from hdphrs.config import CoreConfig
 from hdphrs.explore.cluster import Cluster
 from hdphrs.explore.host import Host
-from hdphrs.explore.work import CODE
+from hdphrs.explore.work import CODE, COST_S
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
 from hdphrs.protocol.node import Node
@@ -68,7 +68,7 @@ class Running(greenlet):
     def _work(self) -> Outcome:
         function, args = pickle.loads(self._payload)
         try:
-            return Outcome(Verdict.VALUE, pickle.dumps(function(*args)))
+            return Outcome(Verdict.VALUE, pickle.dumps(function(*args)), (), COST_S)
         except Exception as error:
             return Outcome(Verdict.RAISED, pickle.dumps(error))
 

@@ -67,6 +67,6 @@ def copies(cluster: Cluster, ref: TaskRef) -> list[tuple[NodeId, int]]:
         (node, spark.replica)
         for node, host in cluster.hosts.items()
         if host.runs
-        for spark in [*host.core.pool, *host.core.victim.guarded(), *host.core.schedulers.held()]
+        for spark in [*host.core.pool, *host.core.reruns, *host.core.victim.guarded(), *host.core.schedulers.held()]
         if spark.ref == ref
     ]

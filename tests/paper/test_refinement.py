@@ -1,13 +1,15 @@
 """In random plays every step of the cluster is a sequence of rules of Figure 5 (sections 5.1 and 5.4).
 
 The concrete states before and after each move are abstracted (`abstraction.py`), and for each task the rules that lead
-from the one to the other are searched for.  Three rules are ours; it can be seen that they are needed:
+from the one to the other are searched for.  Four rules are ours; it can be seen that they are needed:
 
 * `discard`: a spark or thread that has not begun disappears on a live node, because its IVar is on a dead one (R1) or
   tracks another copy (OBSOLETE, section 4.3).  If its IVar is full, it may as well have been run, says Figure 5 (R17);
 * `recover_thread_as_spark`: the right side of (recover_spark) for a thread (R9);
 * `track_late`: an ACK arrives when its spark has been converted, or has died with its node.  (track) is for sparks
   only, so in Figure 5 it would have to come before (convert) or (kill_spark), which it may; the message needs longer.
+* `migrate_late`: an old copy leaves, by an AUTH that was under way while the newest one filled its IVar.  (migrate)
+  needs the IVar to be empty, so in Figure 5 it comes before (rput_empty_spark).
 
 What is left out: tasks with children, deaths of schedulers, and broken links, of which the figure knows nothing.
 """
@@ -30,6 +32,7 @@ from tests.paper.abstraction import abstract
 from tests.paper.machine import successors
 from tests.paper.states import (
     Dead,
+    Full,
     IVar,
     OverSpark,
     OverThread,
@@ -51,7 +54,7 @@ MACROS = (
 )
 """Rules that are taken together: what a scheduler does at once, and a write with the end of its thread."""
 
-OURS = ("recover_thread_as_spark", "track_late", "discard")
+OURS = ("recover_thread_as_spark", "track_late", "migrate_late", "discard")
 
 
 def steps(state: State, rule: str) -> Iterator[State]:
@@ -67,6 +70,12 @@ def steps(state: State, rule: str) -> Iterator[State]:
                 for node in sorted(atom.tracked):
                     if any(isinstance(other, Thread | Dead) and other.node == node for other in rest):
                         yield (*rest, OverSpark(atom.ivar, atom.term, frozenset([node]), atom.node))
+    elif rule == "migrate_late":
+        for atom in state:
+            if isinstance(atom, Spark) and any(isinstance(other, Full) for other in state):
+                rest = tuple(other for other in state if other is not atom)
+                for node in NODES:
+                    yield (*rest, Spark(atom.term, node))
     elif rule == "recover_thread_as_spark":
         for atom in state:
             if isinstance(atom, OverThread) and Dead(atom.at) in state and atom.at != atom.node:

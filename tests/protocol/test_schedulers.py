@@ -156,6 +156,7 @@ def test_placed_task_of_a_dead_scheduler_stays_a_thread_here() -> None:
     cluster.hungry(1)
     (running,) = cluster.hosts[NodeId(1)].schedulers[Origin(1)].queue
     cluster.crash(1, 1, running)
+    cluster.settle()
     assert [copy.placed for copy in cluster.core(1).pool] == [True]
     cluster.finish()
 

@@ -115,7 +115,7 @@ def test_unsupervised_spark_that_has_left_is_lost_with_any_node_and_says_so() ->
     one, spark = supervisor(supervised=False)
     assert one.on_death(D) == ([], [])
     one.authorise(spark, B)
-    recreated, [(ref, outcome)] = one.on_death(D)
+    recreated, [(ref, _, outcome)] = one.on_death(D)
     assert not recreated
     assert (ref, outcome.verdict) == (REF, Verdict.LOST)
     assert b"task f " in outcome.data

@@ -7,18 +7,20 @@ import pickle
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
 
 from hdphrs import get, spawn
 from hdphrs.node.process import SchedulerProcess, start_scheduler
-from hdphrs.protocol.tasks import PROGRAM, ROOT, Crash, Outcome, Spark, Task, TaskRef, Verdict
+from hdphrs.protocol.pieces import check_of
+from hdphrs.protocol.tasks import PROGRAM, ROOT, Crash, Outcome, Piece, Spark, Task, TaskRef, Verdict
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook
 from hdphrs.wire.codec import pack_outcome, pack_spark, unpack_outcome, unpack_task
-from hdphrs.wire.page import Page
+from hdphrs.wire.page import BEAT, Page
+from hdphrs.wire.paths import child_path
 from hdphrs.wire.settings import NodeSettings
 from hdphrs.wire.values import dump_result, load_outcome
 
@@ -48,7 +50,7 @@ class FakeNode:
             message = self._heard.pop(0)
             if message[0] == kind:
                 return message
-            assert message[0] in (local.HUNGRY, local.READY, local.CODE, local.ABOUT), message
+            assert message[0] in (local.HUNGRY, local.READY, local.CODE, local.ABOUT, local.REUSED), message
 
     def messages(self) -> list[list[Any]]:
         """What has arrived by now."""
@@ -56,17 +58,21 @@ class FakeNode:
         assert received is not None, "the scheduler has ended"
         return [message for message in received if len(message) == 2]
 
-    def spark(self, function: Callable[..., Any], *args: Any, careful: bool = False) -> tuple[int, list[Any]]:
+    def spark(
+        self, function: Callable[..., Any], *args: Any, careful: bool = False, pieces: tuple[Piece, ...] = ()
+    ) -> tuple[int, list[Any]]:
         """A task to hand over: serial number and spark."""
         self.serial += 1
         code, payload = self.book.encode("f", function, args, {})
         crashes = (Crash("localhost", 1, "was killed"),) if careful else ()
         ref = TaskRef(ROOT, PROGRAM, self.serial)
-        return self.serial, pack_spark(Spark(ref, 0, Task("f", bytes(16), code, payload), crashes))
+        return self.serial, pack_spark(Spark(ref, 0, Task("f", bytes(16), code, payload), crashes, pieces=pieces))
 
-    def start(self, function: Callable[..., Any], *args: Any, careful: bool = False) -> int:
+    def start(
+        self, function: Callable[..., Any], *args: Any, careful: bool = False, pieces: tuple[Piece, ...] = ()
+    ) -> int:
         """Hand over one task; its serial number."""
-        serial, spark = self.spark(function, *args, careful=careful)
+        serial, spark = self.spark(function, *args, careful=careful, pieces=pieces)
         self.link.send([local.START, [[serial, spark]]])
         return serial
 
@@ -247,3 +253,39 @@ def test_a_scheduler_ends_when_told_to(node: FakeNode) -> None:
 def test_careful_task_tells_its_arguments_before_it_runs(node: FakeNode) -> None:
     serial = node.start(fib, 1, careful=True)
     assert node.hear(local.ABOUT) == [local.ABOUT, serial, "1"]
+
+
+def slow_parent(folder: Path) -> list[int]:
+    numbers = get(spawn(slow_child, folder))
+    numbers.append(get(spawn(square, 3)))
+    return numbers
+
+
+def slow_child(folder: Path) -> list[int]:
+    (folder / "begun").touch()
+    while not (folder / "go on").exists():
+        pass
+    return [1]
+
+
+def test_child_that_runs_for_long_in_place_is_kept_as_it_was_when_it_ended(node: FakeNode, tmp_path: Path) -> None:
+    node.start(slow_parent, tmp_path)
+    node.wait_for(tmp_path / "begun")
+    for _ in range(2):
+        node.process.control.send(BEAT)
+        sleep(0.05)
+    (tmp_path / "go on").touch()
+    ((path, _, outcome),) = node.hear(local.KEEP)[1]
+    assert path == child_path(bytes(16), 0)
+    assert load_outcome(unpack_outcome(outcome)) == (True, [1])
+    assert node.result()[2] == [1, 9]
+
+
+def test_task_that_is_run_again_computes_only_what_is_not_finished(node: FakeNode, tmp_path: Path) -> None:
+    (tmp_path / "go on").touch()
+    code, payload = node.book.encode("slow_child", slow_child, (tmp_path,), {})
+    piece = Piece(child_path(bytes(16), 0), check_of(code, payload), dump_result("slow_child", [5]))
+    node.start(slow_parent, tmp_path, pieces=(piece,))
+    assert node.hear(local.REUSED) == [local.REUSED, 1, 0]
+    assert node.result()[2] == [5, 9]
+    assert not (tmp_path / "begun").exists()

@@ -21,6 +21,9 @@ TIES = re.findall(r"^\| `(\w+)` \| `([\w.]+)` \|$", README, re.MULTILINE)
 MACHINERY = re.findall(r"`(\w+)`", README[README.index("Inlines without a counterpart") :])
 
 LEFT_OUT = {
+    "Keep": "in the models what is lost is computed again; the explorer has it, in the scopes pieces and kept",
+    "Recall": "in the models what is lost is computed again; the explorer has it, in the scopes pieces and kept",
+    "Recalled": "in the models what is lost is computed again; the explorer has it, in the scopes pieces and kept",
     "Code": "only says what a spark's function is; always ahead of it on the same link",
     "Welcome": "the members of a model are there from the start",
     "Joined": "the members of a model are there from the start",

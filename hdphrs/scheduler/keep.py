@@ -1,0 +1,52 @@
+"""What a scheduler sends to the root for the case that a task is run again (decision 8).
+
+What lives here: `Keeper`, which decides whether the value of a child that has run in place is worth keeping, and makes
+a piece of it.  What does not: noticing which children take long (`watch.py`), and using pieces (`reuse.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hdphrs.api import future as fast
+from hdphrs.api.future import Future, name_of
+from hdphrs.config import PIECE_BYTE_COST_S, PIECE_COST_S
+from hdphrs.protocol.tasks import Piece, Verdict
+from hdphrs.scheduler.assigned import path_of, root_of
+from hdphrs.scheduler.reuse import Check
+from hdphrs.scheduler.watch import Watcher
+from hdphrs.wire import local
+from hdphrs.wire.codec import pack_piece
+from hdphrs.wire.values import dump_result
+
+
+class Keeper:
+    """Makes pieces; serves the fast path's `keep`."""
+
+    def __init__(self, tell: Callable[[list[Any]], None], check: Check) -> None:
+        """
+        Args:
+            tell: sends a message to the node.
+            check: the digest of a call.
+        """
+        self.nodes = 1
+        """How many there are; the more, the more a piece must have cost."""
+        self.watcher = Watcher()
+        self._tell = tell
+        self._check = check
+        fast.keep = self.keep_watched
+
+    def keep_watched(self, future: Future[Any], function: Callable[..., Any], value: Any) -> None:
+        """A watched task has been run in place; its arguments are still in the future."""
+        self.keep(future, function, value, self.watcher.finished(future))
+
+    def keep(self, future: Future[Any], function: Callable[..., Any], value: Any, cost_s: float) -> None:
+        """A child has been run here; the root keeps its value if that has cost enough and may be needed again."""
+        if cost_s < PIECE_COST_S * self.nodes or not root_of(future).spark.task.supervised:
+            return
+        check = self._check(function, future._content)
+        outcome = dump_result(name_of(function), value, cost_s)
+        if check is None or outcome.verdict is not Verdict.VALUE or cost_s < PIECE_BYTE_COST_S * len(outcome.data):
+            return
+        self._tell([local.KEEP, [pack_piece(Piece(path_of(future), check, outcome))]])

@@ -1,0 +1,69 @@
+"""A task that is run again, and the parts of it that are finished already (decision 8).
+
+What lives here: the meeting of spawns and pieces.  Only children of *interior* tasks are looked at, those that have
+pieces below them; so everything that really must be computed again spawns at full speed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import Any
+
+from hdphrs.api.future import DONE, FAILED, Future, take
+from hdphrs.protocol.tasks import Outcome, Piece, Spark
+from hdphrs.wire.paths import child_path
+from hdphrs.wire.values import load_outcome
+
+Check = Callable[[Callable[..., Any], tuple[Any, ...]], bytes | None]
+"""The digest of a call, as pieces have it; None if the call does not pickle."""
+
+
+class Reuse:
+    """What one assigned task need not compute again."""
+
+    def __init__(self, spark: Spark, check: Check) -> None:
+        self._check = check
+        self._pieces = {piece.path: piece for piece in spark.pieces}
+        self._paths = sorted(self._pieces)
+        self._interior: dict[Future[Any] | None, bytes] = {}
+        self._top = spark.task.path
+        self.used = 0
+        self.mismatched = 0
+
+    def meet(self, future: Future[Any], root: Future[Any]) -> None:
+        """A child has been spawned: fill its future if it is finished; remember it if there are pieces below it.
+
+        Args:
+            root: the assigned task.
+        """
+        parent = self._top if future._parent is root else self._interior.get(future._parent)
+        if parent is None or future is root:
+            return
+        path = child_path(parent, future._index)
+        piece = self._pieces.get(path)
+        if piece is None:
+            if self._is_interior(path):
+                self._interior[future] = path
+        elif (function := take(future)) is not None:
+            if self._check(function, future._content) == piece.check:
+                fill(future, piece.outcome)
+                self.used += 1
+            else:
+                future._function = function
+                self.mismatched += 1
+
+    def find(self, path: bytes) -> Piece | None:
+        """The piece at this path, for a child that is placed elsewhere."""
+        return self._pieces.get(path)
+
+    def _is_interior(self, path: bytes) -> bool:
+        place = bisect_right(self._paths, path)
+        return place < len(self._paths) and self._paths[place].startswith(path)
+
+
+def fill(future: Future[Any], outcome: Outcome) -> None:
+    """Fill a future that has been taken."""
+    succeeded, content = load_outcome(outcome)
+    future._content = content
+    future._status = DONE if succeeded else FAILED

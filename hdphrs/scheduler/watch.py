@@ -1,0 +1,71 @@
+"""Which tasks that run in place take long, so that their results are worth keeping (decision 8).
+
+What lives here: samples of the running stack, taken by the helper thread on the node's beat.  A future that is found on
+the stack for the second time is *watched*: when `get` has run it, and before its caller sees the value, which it may
+change, `Watcher.finished` is called.  The fast path pays for all this with one comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from hdphrs.api import future as fast
+from hdphrs.api.future import Future
+
+DEPTH_MAX = 10_000
+"""Futures of one stack that are looked at."""
+
+
+class Sample(NamedTuple):
+    """Futures on the running stack, innermost first, and when they were first seen there."""
+
+    futures: list[Future[Any]]
+    since_s: dict[Future[Any], float]
+
+
+NOTHING = Sample([], {})
+
+
+class Watcher:
+    """Watches the stacks of one scheduler; the helper thread looks, the main thread does the rest."""
+
+    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
+        self._clock = clock
+        self._sample = NOTHING
+
+    def look(self) -> None:
+        """Sample the stack."""
+        now_s = self._clock()
+        known = self._sample.since_s
+        futures: list[Future[Any]] = []
+        future = fast.current
+        while future is not None and future._parent is not None and len(futures) < DEPTH_MAX:
+            futures.append(future)
+            future = future._parent
+        self._sample = Sample(futures, {future: known.get(future, now_s) for future in futures})
+        fast.watched = next((future for future in futures if future in known), None)
+
+    def finished(self, future: Future[Any]) -> float:
+        """The watched future has its value; returns for how many seconds it has been known to run."""
+        sample = self._sample
+        started_s = sample.since_s.get(future)
+        now_s = self._clock()
+        if started_s is None:  # the helper has looked a moment ago
+            fast.watched = None
+            return 0.0
+        outer = sample.futures[sample.futures.index(future) + 1 :]
+        fast.watched = outer[0] if outer else None
+        return now_s - started_s
+
+    def suspend(self) -> Sample:
+        """The running task sets itself aside, with its stack."""
+        sample, self._sample = self._sample, NOTHING
+        fast.watched = None
+        return sample
+
+    def resume(self, sample: Sample) -> None:
+        """It goes on."""
+        self._sample = sample
+        fast.watched = sample.futures[0] if sample.futures else None

@@ -1,0 +1,75 @@
+"""What is finished stays finished: a task that is run again computes only what is missing."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+
+from tests.e2e.harness import Cluster
+
+TREE = """
+    import os
+    import signal
+    import sys
+    import time
+    import hdphrs
+
+    PROGRAM, *OPTIONS = sys.argv
+
+    def leaf(number):
+        time.sleep(0.03)
+        with open(PROGRAM + ".log", "a") as log:
+            log.write(f"{number}\\n")
+        if number == 90 and OPTIONS and not os.path.exists(PROGRAM + ".killed"):
+            open(PROGRAM + ".killed", "w").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return number
+
+    def tree(low, high):
+        if high - low == 1:
+            return [leaf(low)]
+        middle = (low + high) // 2
+        left = hdphrs.spawn(tree, low, middle)
+        right = tree(middle, high)
+        return hdphrs.get(left) + right
+
+    if __name__ == "__main__":
+        print(sum(hdphrs.run(tree, 0, 128)))
+"""
+
+
+def ran_twice(cluster: Cluster) -> int:
+    """How many leaves were run more than once."""
+    times = Counter((cluster.folder / "prog.py.log").read_text().split())
+    assert len(times) == 128
+    return sum(1 for count in times.values() if count > 1)
+
+
+@pytest.mark.slow
+def test_node_that_dies_takes_along_only_what_nobody_has_a_piece_of(cluster: Cluster) -> None:
+    report = cluster.folder / "report.json"
+    program = cluster.write(TREE)
+    completed = cluster.run(
+        "--local-nodes", 2, "--cores", 1, "--seed", 1, "--kill-at", 1.2, "--report", report, program
+    )
+    assert completed.stdout == f"{sum(range(128))}\n", completed.stderr
+    root, dead = json.loads(report.read_text())["nodes"]
+    assert dead["died"]
+    assert root["pieces"] > 0
+    assert root["pieces_used"] > 0
+    assert root["pieces_mismatched"] == 0
+    assert ran_twice(cluster) < 20
+
+
+@pytest.mark.slow
+def test_scheduler_that_dies_costs_only_what_it_ran(cluster: Cluster) -> None:
+    report = cluster.folder / "report.json"
+    program = cluster.write(TREE)
+    completed = cluster.run("--cores", 1, "--report", report, program, "kill")
+    assert completed.stdout == f"{sum(range(128))}\n", completed.stderr
+    (root,) = json.loads(report.read_text())["nodes"]
+    assert root["crashes"] == 1
+    assert root["pieces_used"] > 0
+    assert ran_twice(cluster) < 10

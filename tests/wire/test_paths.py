@@ -1,0 +1,39 @@
+"""Paths name tasks, and tell ancestors."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hdphrs.wire.paths import FOLD, PATH_BYTES_MAX, PROGRAM_PATH, child_path
+
+indices = st.integers(0, 1 << 40) | st.integers(0, 300)
+chains = st.lists(indices, max_size=8)
+
+
+def path_of(chain: list[int]) -> bytes:
+    return reduce(child_path, chain, PROGRAM_PATH)
+
+
+@given(one=chains, other=chains)
+def test_path_begins_with_that_of_an_ancestor_and_of_nobody_else(one: list[int], other: list[int]) -> None:
+    is_ancestor = one == other[: len(one)]
+    assert path_of(other).startswith(path_of(one)) == is_ancestor
+
+
+@given(one=st.lists(indices, min_size=200, max_size=250), other=chains)
+def test_long_path_is_folded_and_is_nobody_elses(one: list[int], other: list[int]) -> None:
+    path = path_of([1 << 20, *one])
+    assert len(path) <= PATH_BYTES_MAX
+    assert path != path_of([1 << 20, *one[:-1], one[-1] + 1])
+    if path.startswith(FOLD):
+        assert not path.startswith(path_of(other)) or not other
+        assert not path_of(other).startswith(path)
+
+
+def test_path_below_a_fold_begins_with_it() -> None:
+    folded = path_of([0] * (PATH_BYTES_MAX + 1))
+    assert folded.startswith(FOLD)
+    assert path_of([0] * (PATH_BYTES_MAX + 2)).startswith(folded)
