@@ -28,6 +28,11 @@ EXIT_VACUOUS = 1
 @click.option(
     "--set", "fixed", multiple=True, metavar="NAME=VALUE", help="Fix a number that the seed draws; may be repeated."
 )
+@click.option(
+    "--benchmark",
+    metavar="NAME",
+    help="sum_euler, liouville, queens or mandelbrot, in a quiet cluster, and what deaths cost (--set kills=K).",
+)
 @click.option("--until-event", type=click.IntRange(1), metavar="N", help="Stop after N events, and show the last ones.")
 @click.option("--trace", metavar="FILE", help="Write all events there; - is the standard output.")
 def sim(
@@ -35,6 +40,7 @@ def sim(
     seeds: str | None,
     jobs: int,
     fixed: tuple[str, ...],
+    benchmark: str | None,
     until_event: int | None,
     trace: str | None,
 ) -> int:
@@ -46,14 +52,18 @@ def sim(
     The exit status is 0 if all is right, 127 after an exception out of the core, 128 if a program does not end, 129 if
     an invariant or a value is wrong; 1 if a batch of 2,000 seeds or more is right but has left something out that it is
     meant to try.
+
+    With --benchmark nothing is left to chance but delays and the moments of deaths, and what is printed is what these
+    cost: the work that was lost with processes, what was computed again, and how long it took, against the time in
+    which the cores that live at each moment do everything once.
     """
     if (seed is None) == (seeds is None):
         raise UsageError("give either --seed N or --seeds A..B")
-    numbers = dict(_fixed(text) for text in fixed)
+    numbers = _profile(benchmark) | dict(_fixed(text) for text in fixed)
     if seeds is not None:
         if until_event is not None or trace is not None:
             raise UsageError("--until-event and --trace are for one --seed")
-        return _many(_range(seeds), jobs, numbers)
+        return _many(_range(seeds), jobs, numbers, tolls=benchmark is not None)
     assert seed is not None
     return _one(_number(seed, "--seed"), numbers, until_event, trace)
 
@@ -86,8 +96,9 @@ def _one(seed: int, fixed: dict[str, int], until_event: int | None, trace: str |
     return result.status
 
 
-def _many(seeds: range, jobs: int, fixed: dict[str, int]) -> int:
+def _many(seeds: range, jobs: int, fixed: dict[str, int], *, tolls: bool) -> int:
     from hdphrs.sim.table import run_batch
+    from hdphrs.sim.toll import tell_tolls
 
     told: list[Result] = []
 
@@ -98,8 +109,8 @@ def _many(seeds: range, jobs: int, fixed: dict[str, int]) -> int:
         else:
             click.echo(f"seed {failed.seed:#x} too, with status {failed.status}: {failed.told}")
 
-    batch = run_batch(seeds, jobs, fixed, tell)
-    for line in batch.table():
+    batch = run_batch(seeds, jobs, fixed, tell, keep=tolls)
+    for line in tell_tolls(batch.results) if tolls else batch.table():
         click.echo(line)
     if batch.failures:
         return batch.failures[0].status
@@ -119,6 +130,17 @@ def _tell_failure(failed: Result, *, shrunk: bool) -> None:
         smallest, tries = shrink(failed)
         click.echo(f"shrunk in {tries} runs to {smallest.events} events: {smallest.told}")
         click.echo(f"rerun shrunk: {rerun(smallest)}")
+
+
+def _profile(benchmark: str | None) -> dict[str, int]:
+    from hdphrs.sim.draw import SHAPES
+    from hdphrs.sim.paper import BENCHMARKS, PROFILE
+
+    if benchmark is None:
+        return {}
+    if benchmark not in BENCHMARKS:
+        raise UsageError(f"--benchmark takes one of {', '.join(BENCHMARKS)}, not {benchmark!r}")
+    return PROFILE | {"shape": SHAPES.index(benchmark)}
 
 
 def _fixed(text: str) -> tuple[str, int]:

@@ -44,6 +44,7 @@ class Client:
         """The nodes are there, or have had their time."""
         if not self.began:
             self.began = True
+            self._cluster.accounts.begin(self._world.now_ns)
             for code in CODES:
                 self._tell(ev.Learned(code, code))
             self._spawn()
@@ -55,6 +56,7 @@ class Client:
             raise Wrong(f"future {slot} of the program is filled, and is not waited for")
         self._cluster.judge(self._cluster.program.tops[slot], effect.outcome)
         self._filled[slot] = None
+        self._cluster.accounts.end(self._world.now_ns)
         if len(self._filled) == self._spawned:
             self._go_on()
 

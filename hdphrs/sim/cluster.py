@@ -210,6 +210,8 @@ class Cluster:
         self.follower.died(host.node)
         self.network.die(host, in_the_middle=in_the_middle)
         if halt.reason is not None:
+            if host.crew.started:
+                self.accounts.add_cores(self.world.now_ns, -self.drawn.cores)
             for scheduler in host.crew.schedulers.values():
                 self.lose(scheduler)
         if in_the_middle:

@@ -35,6 +35,7 @@ class Crew:
 
     def __init__(self, cluster: Cluster, host: Host, cores: int) -> None:
         self.schedulers: dict[Origin, Scheduler] = {}
+        self.started = False
         self._cluster = cluster
         self._world = cluster.world
         self._host = host
@@ -48,6 +49,8 @@ class Crew:
 
     def start_all(self, _: None) -> None:
         """All of them, one a core."""
+        self.started = True
+        self._cluster.accounts.add_cores(self._world.now_ns, self._cores)
         for number in range(self._cores):
             self._start_scheduler(number)
 

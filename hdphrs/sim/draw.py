@@ -15,8 +15,10 @@ from hashlib import blake2b
 from random import Random
 
 from hdphrs.errors import UsageError
+from hdphrs.sim.paper import BENCHMARKS
 
-SHAPES = ("flat", "divide", "irregular", "pushed", "mixed")
+DRAWN_SHAPES = ("flat", "divide", "irregular", "pushed", "mixed")
+SHAPES = (*DRAWN_SHAPES, *BENCHMARKS)
 
 NODES_MAX = 4096
 NUMBER_MAX = 10**9
@@ -201,7 +203,7 @@ _DRAWN: dict[str, Chooser] = {
     "skew_ppm": _sometimes(50, _one_of(10, 1000, 100_000)),
     "detect_ms": _one_of(10, 30, 100),
     "notice_us": _geometric(10, 20_000),
-    "shape": _between(0, len(SHAPES) - 1),
+    "shape": _between(0, len(DRAWN_SHAPES) - 1),
     "tasks": _geometric(8, 3000),
     "depth_max": _geometric(1, 60),
     "rounds": _one_of(1, 1, 1, 2, 3),

@@ -14,6 +14,7 @@ from hdphrs.sim.cluster import Cluster
 from hdphrs.sim.draw import Draw
 from hdphrs.sim.host import Host
 from hdphrs.sim.network import Link
+from hdphrs.sim.paper import heaviest_ns
 from hdphrs.sim.scheduler import Scheduler
 
 SETTLE_NS = 2_000_000
@@ -51,7 +52,10 @@ class Faults:
         self._blamed: dict[bytes, None] = {}
         """Tasks that a `crash` has been blamed on: no innocent one may use up its attempts."""
         cores = drawn.nodes * drawn.cores
-        self._horizon_ns = SETTLE_NS + 20 * drawn.latency_us * 1000 + 2 * cluster.program.work_ns // cores
+        if cluster.program.is_paper:  # all of them strike before the end
+            self._horizon_ns = SETTLE_NS + heaviest_ns(cluster.program, drawn.nodes, drawn.cores)
+        else:
+            self._horizon_ns = SETTLE_NS + 20 * drawn.latency_us * 1000 + 2 * cluster.program.work_ns // cores
         self.calm_ns = self._horizon_ns
         """When the last fault is over."""
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from random import Random
 
 from hdphrs.protocol.tasks import Outcome, Task, Verdict
+from hdphrs.sim import paper
 from hdphrs.sim.draw import SHAPES, Draw
 from hdphrs.wire.paths import PROGRAM_PATH, child_path
 
@@ -40,13 +41,23 @@ class Program:
         self._depth_max = min(drawn.depth_max, DEPTH_MAX) if drawn.poison else drawn.depth_max
         self.tops: list[int] = []
         """What the program itself spawns."""
-        _PLANTERS[SHAPES[drawn.shape]](self, drawn, chance)
-        count = len(self.children)
-        self.before_ns = [_cost_ns(drawn.cost_us, chance) for _ in range(count)]
-        self.after_ns = [_cost_ns(drawn.cost_us // 4, chance) if children else 0 for children in self.children]
-        placed_pct = 100 if SHAPES[drawn.shape] == "pushed" else drawn.placed_pct
-        self.place = [chance.randrange(1 << 16) if chance.randrange(100) < placed_pct else -1 for _ in range(count)]
-        """Where: an index of the nodes alive, modulo their number; -1 for anywhere."""
+        shape = SHAPES[drawn.shape]
+        self.is_paper = shape in paper.BENCHMARKS
+        """Whether it is one of the paper's benchmarks."""
+        if self.is_paper:
+            work = paper.plant(self, drawn, chance, shape)
+            count = len(self.children)
+            self.before_ns = paper.costs_ns(self, work, drawn.cost_us)
+            self.after_ns = [0] * count
+            self.place = paper.places(self) if drawn.eager else [-1] * count
+        else:
+            _PLANTERS[shape](self, drawn, chance)
+            count = len(self.children)
+            self.before_ns = [_cost_ns(drawn.cost_us, chance) for _ in range(count)]
+            self.after_ns = [_cost_ns(drawn.cost_us // 4, chance) if children else 0 for children in self.children]
+            placed_pct = 100 if shape == "pushed" else drawn.placed_pct
+            self.place = [chance.randrange(1 << 16) if chance.randrange(100) < placed_pct else -1 for _ in range(count)]
+            """Where: an index of the nodes alive, modulo their number; -1 for anywhere."""
         self.supervised = [chance.randrange(100) >= drawn.unsupervised_pct for _ in range(count)]
         self.raises = [chance.randrange(100) < drawn.raising_pct for _ in range(count)]
         poison = [chance.randrange(count) for _ in range(drawn.poison)]

@@ -247,7 +247,7 @@ class Scheduler:
                 self._reuse(future, finished[child])
                 continue
             if program.place[child] >= 0 and self.nodes:
-                self._exporter.place(future, self.nodes)
+                self._exporter.place(future, sorted(self.nodes) if program.is_paper else self.nodes)
                 continue
             self._deque.append(future)
             if careful or self.demand or self._eager:

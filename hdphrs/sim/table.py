@@ -63,6 +63,8 @@ class Batch:
     tallies: dict[str, int] = field(default_factory=dict)
     work: Totals = field(default_factory=Totals)
     failures: list[Result] = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)
+    """All of them, if they are to be kept."""
     _traces: list[str] = field(default_factory=list)
 
     def add(self, result: Result) -> None:
@@ -106,12 +108,18 @@ class Batch:
 
 
 def run_batch(
-    seeds: range, jobs: int, fixed: Mapping[str, int], on_failure: Callable[[Result], None] = lambda failed: None
+    seeds: range,
+    jobs: int,
+    fixed: Mapping[str, int],
+    on_failure: Callable[[Result], None] = lambda failed: None,
+    *,
+    keep: bool = False,
 ) -> Batch:
     """Run all these seeds.
 
     Args:
         on_failure: told of each failure as soon as it is found.
+        keep: keep all results, not only their sums.
 
     Raises:
         UsageError: see `run`.
@@ -120,6 +128,8 @@ def run_batch(
     started_s = time.perf_counter()
     for result in _results(seeds, jobs, fixed):
         batch.add(result)
+        if keep:
+            batch.results.append(result)
         if result.status != RIGHT:
             on_failure(result)
     batch.took_s = time.perf_counter() - started_s

@@ -30,6 +30,10 @@ class Totals:
     done_ns: int = 0
     recomputed_ns: int = 0
     lost_ns: int = 0
+    took_ns: int = 0
+    """From the program's beginning to its last result."""
+    ideal_ns: int = 0
+    """In which the cores that live at each moment do everything once."""
 
     def add(self, other: Totals) -> None:
         """Another run."""
@@ -37,6 +41,8 @@ class Totals:
         self.done_ns += other.done_ns
         self.recomputed_ns += other.recomputed_ns
         self.lost_ns += other.lost_ns
+        self.took_ns += other.took_ns
+        self.ideal_ns += other.ideal_ns
 
     def __str__(self) -> str:
         """For a person."""
@@ -57,6 +63,21 @@ class Accounts:
         self._sent_to: dict[int, list[TaskRef]] = {}
         """By task: futures that its results have gone to."""
         self._lost_ns = 0
+        self._cores: list[tuple[int, int]] = []
+        """When so many have come or gone."""
+        self._began_ns = self._ended_ns = 0
+
+    def begin(self, now_ns: int) -> None:
+        """The program begins."""
+        self._began_ns = now_ns
+
+    def end(self, now_ns: int) -> None:
+        """It has one more result, perhaps the last."""
+        self._ended_ns = now_ns
+
+    def add_cores(self, now_ns: int, cores: int) -> None:
+        """So many more from now on, or less."""
+        self._cores.append((now_ns, cores))
 
     def compute(self, number: int, for_ns: int) -> None:
         """A task has been computed for so long."""
@@ -104,4 +125,17 @@ class Accounts:
             min(for_ns, program.before_ns[number] + program.after_ns[number])
             for number, for_ns in self._done_ns.items()
         )
-        return Totals(program.work_ns, done_ns, done_ns - needed_ns, self._lost_ns)
+        took_ns = max(0, self._ended_ns - self._began_ns)
+        return Totals(program.work_ns, done_ns, done_ns - needed_ns, self._lost_ns, took_ns, self._ideal_ns())
+
+    def _ideal_ns(self) -> int:
+        """How long the cores that there are at each moment need for everything."""
+        left_ns, now_ns, cores = self._program.work_ns, self._began_ns, 0
+        for at_ns, change in self._cores:
+            spent_ns = max(0, at_ns - now_ns)
+            if cores * spent_ns >= left_ns:
+                break
+            left_ns -= cores * spent_ns
+            now_ns += spent_ns
+            cores += change
+        return now_ns - self._began_ns + left_ns // max(1, cores)

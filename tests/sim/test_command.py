@@ -35,6 +35,12 @@ def test_batch_prints_a_table() -> None:
     assert "trace: " in output
 
 
+def test_benchmark_prints_what_deaths_cost() -> None:
+    status, output = run("--benchmark", "queens", "--seeds", "0..1", "--set", "tasks=20", "--set", "kills=1")
+    assert status == 0
+    assert output.splitlines()[-1].startswith("took/ideal: ")
+
+
 def test_stop_shows_the_last_events(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     status, output = run("--seed=5", "--until-event=50", "--trace", str(trace))
@@ -66,6 +72,7 @@ def test_failure_ends_with_its_status_and_how_to_rerun_it(monkeypatch: pytest.Mo
         ("--seed", "1", "--set", "unknown=0"),
         ("--seed", "1", "--trace", "/nowhere/trace"),
         ("--seeds", "0..1", "--until-event", "5"),
+        ("--seed", "1", "--benchmark", "fib"),
     ],
 )
 def test_misuse_is_one_clear_error(args: tuple[str, ...]) -> None:
