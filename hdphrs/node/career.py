@@ -43,7 +43,16 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
     with _crew(page, processes, settings) as crew, unwrapped(), _core(settings) as (core, feed):
         report = Report(core, settings)
         program = NodeLink(socket.socket(fileno=settings.program_fd))
-        driver = Driver(core, crew, feed=feed, program=program, on_join=report.joined, on_death=report.died)
+        driver = Driver(
+            core,
+            crew,
+            feed=feed,
+            program=program,
+            on_join=report.joined,
+            on_death=report.died,
+            on_work=report.worked,
+            on_value=report.used,
+        )
         async with trio.open_nursery() as nursery:
             nursery.start_soon(driver.tick)
             nursery.start_soon(crew.run, driver.handle, core.counters)
@@ -69,6 +78,7 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
             await driver.stopping.wait()
             await _end(driver, crew)
             nursery.cancel_scope.cancel()
+        report.tell_loss()
         report.write()
         return 0
 
@@ -97,6 +107,7 @@ async def _member_life(settings: NodeSettings, crew: Crew, driver: Driver) -> Ha
         await _join(transport, driver, settings)
         nursery.start_soon(driver.tick)
         nursery.start_soon(crew.run, driver.handle, driver.core.counters)
+        nursery.start_soon(driver.keep_telling)
         await driver.halted.wait()
         assert driver.halt is not None
         if driver.halt.reason is None:

@@ -15,6 +15,7 @@ from typing import Any
 import trio
 
 from hdphrs.errors import StartError
+from hdphrs.node.books import Books, Work
 from hdphrs.node.last_words import LastWords
 from hdphrs.node.link import NodeLink
 from hdphrs.node.oom import OomWitness
@@ -31,7 +32,7 @@ from hdphrs.protocol.events import (
     SchedulerDied,
     SchedulerUp,
 )
-from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Spark, Task, TaskRef
+from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Piece, Spark, Task, TaskRef
 from hdphrs.wire import local
 from hdphrs.wire.codec import pack_outcome, pack_spark, unpack_outcome, unpack_piece, unpack_task
 from hdphrs.wire.page import BEAT, SPEAK, Page
@@ -88,13 +89,14 @@ class _Scheduler:
         with suppress(OSError):  # it has been asked often enough, or is dead
             self.process.control.send(what)
 
-    def take_back(self, ref: TaskRef, replica: int) -> None:
+    def take_back(self, ref: TaskRef, replica: int) -> Task:
         """It has answered, or given back, this task."""
         serial = self._serials.pop((ref, replica))
-        self.ended[serial] = self.handed.pop(serial).task
+        task = self.ended[serial] = self.handed.pop(serial).task
         if len(self.ended) > ENDED_MAX:
             del self.ended[next(iter(self.ended))]
         self.arguments.pop(serial, None)
+        return task
 
     def kill(self) -> None:
         """End the process, and close every descriptor."""
@@ -125,6 +127,7 @@ class Crew:
         self._stillbirths = 0
         self._witness = OomWitness()
         self._nodes: list[NodeId] = []
+        self._books = Books()
         self._nursery: trio.Nursery | None = None
         self._handle: Handle | None = None
         self._nudged = trio.Event()
@@ -153,7 +156,7 @@ class Crew:
         """Effect `Deliver`; to a dead scheduler it is lost."""
         scheduler = self._schedulers.get(origin)
         if scheduler is not None:
-            scheduler.link.post([local.DELIVER, slot, pack_outcome(outcome)])
+            scheduler.link.post(self._books.deliver(origin, slot, pack_outcome(outcome)))
 
     def demand(self, wanted: bool) -> None:
         """Effect `Demand`: set the bytes; helper threads are asked after `NUDGE_S`."""
@@ -162,9 +165,18 @@ class Crew:
         if wanted:
             self._nudged.set()
 
+    def kept(self, pieces: Sequence[Piece]) -> None:
+        """These go to the root."""
+        self._books.keep(pieces)
+
+    def work(self) -> Work:
+        """What the schedulers have done so far."""
+        return self._books.work([scheduler.process.line for scheduler in self._schedulers.values()])
+
     def tell_nodes(self, nodes: list[NodeId]) -> None:
         """Who is alive, self first."""
         self._nodes = nodes
+        self._books.me = nodes[0]
         for scheduler in self._schedulers.values():
             scheduler.link.post([local.NODES, nodes])
 
@@ -235,15 +247,17 @@ class Crew:
         assert self._handle is not None
         events = [self._understand(scheduler, message) for message in messages]
         self._handle([event for event in events if event is not None])
+        self._books.settle()
 
     def _understand(self, scheduler: _Scheduler, message: list[Any]) -> Event | None:
         origin = scheduler.origin
         match message:
             case [local.RESULTS, results]:
                 finished = []
-                for ref, replica, outcome in results:
+                for ref, replica, outcome, own_s, here_s in results:
                     named = TaskRef(*ref)
-                    scheduler.take_back(named, replica)
+                    task = scheduler.take_back(named, replica)
+                    self._books.finish(origin, named, task.path, own_s, here_s)
                     finished.append((named, replica, unpack_outcome(outcome)))
                 self._counters["tasks_run"] += len(results)
                 return Finished(origin, tuple(finished))
@@ -266,7 +280,8 @@ class Crew:
                 self._counters["pieces_used"] += used
                 self._counters["pieces_mismatched"] += mismatched
                 return None
-            case [local.KEEP, pieces]:
+            case [local.KEEP, pieces, own_s, here_s]:
+                self._books.give(origin, own_s, here_s)
                 return Kept(tuple(unpack_piece(piece) for piece in pieces))
             case [local.READY]:
                 scheduler.ready = True
@@ -286,6 +301,7 @@ class Crew:
         if process.process.returncode == -signal.SIGKILL and self._witness.has_risen():
             how += ", out of memory"
         del self._schedulers[scheduler.origin]
+        self._books.bury(scheduler.origin, process.line)
         scheduler.kill()
         crash = Crash(host, process.pid, how, scheduler.arguments.get(serial, ""), scheduler.errors.text())
         if not scheduler.ready:

@@ -11,16 +11,28 @@ from typing import Any, Protocol, assert_never
 
 import trio
 
+from hdphrs.node.books import Work
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol.events import Event, Suspected, Tick
+from hdphrs.protocol.messages import Keep
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import PROGRAM, ROOT, Member, NodeId, Origin, Outcome, Spark
-from hdphrs.transport.interface import Fenced, Transport, TransportEvent
+from hdphrs.protocol.tasks import PROGRAM, ROOT, Member, NodeId, Origin, Outcome, Piece, Spark
+from hdphrs.transport.interface import Fenced, Noted, Transport, TransportEvent
 from hdphrs.wire import local
 from hdphrs.wire.codec import pack_outcome
 
 Feed = Callable[[Event, float], list[fx.Effect]]
 """`Node.handle`, or what stands in front of it."""
+
+
+WORK_S = 0.1
+WORK_NODE_S = 0.01
+"""The latter for each node: so the root hears of this a hundred times a second at most."""
+
+
+def work_beat_s(nodes: int) -> float:
+    """How often a node tells the root what it has done, in a cluster of so many."""
+    return max(WORK_S, WORK_NODE_S * nodes)
 
 
 class Schedulers(Protocol):
@@ -31,6 +43,8 @@ class Schedulers(Protocol):
     def deliver(self, origin: Origin, slot: int, outcome: Outcome) -> None: ...
     def demand(self, wanted: bool) -> None: ...
     def tell_nodes(self, nodes: list[NodeId]) -> None: ...
+    def kept(self, pieces: Sequence[Piece]) -> None: ...
+    def work(self) -> Work: ...
     def flush(self) -> None: ...
     async def stop(self) -> None: ...
 
@@ -54,6 +68,8 @@ class Driver:
         program: ProgramLink | None = None,
         on_join: Callable[[Member], None] = lambda member: None,
         on_death: Callable[[NodeId, int], None] = lambda node, recreated: None,
+        on_work: Callable[[NodeId, Work], None] = lambda node, work: None,
+        on_value: Callable[[float], None] = lambda cost_s: None,
     ) -> None:
         """
         Args:
@@ -61,6 +77,8 @@ class Driver:
             program: the link to the program, at the root.
             on_join: told, at the root, of each node that has joined.
             on_death: told of each node that is declared dead and of how many tasks were re-created here for it.
+            on_work: told, at the root, what a node has done so far.
+            on_value: told, at the root, how much work is behind a value that the program has got.
         """
         self.core = core
         self._feed = feed or core.handle
@@ -75,6 +93,8 @@ class Driver:
         self._program = program
         self._on_join = on_join
         self._on_death = on_death
+        self._on_work = on_work
+        self._on_value = on_value
         self._armed_s: float | None = None
         self._rearm = trio.Event()
         self._epoch = 0
@@ -87,7 +107,9 @@ class Driver:
         """One event of the transport."""
         if event == Suspected(ROOT):
             self.root_gone.set()
-        if isinstance(event, Fenced):
+        if isinstance(event, Noted):
+            self._on_work(event.sender, Work(*event.seconds))
+        elif isinstance(event, Fenced):
             self.end(fx.Halt("declared dead while it was cut off or stopped", rejoin=True))
         else:
             self.handle([event])
@@ -117,6 +139,7 @@ class Driver:
                     self._schedulers.deliver(origin, slot, outcome)
                 elif self._program is not None:
                     self._program.post([local.DELIVER, slot, pack_outcome(outcome)])
+                    self._on_value(outcome.cost_s)
             case fx.Start(scheduler, sparks):
                 self._schedulers.start(scheduler, sparks)
             case fx.Teach(scheduler, digest, data):
@@ -125,6 +148,8 @@ class Driver:
                 self._schedulers.demand(wanted)
             case fx.Send(to, message):
                 self._peers().send(to, message)
+                if isinstance(message, Keep):
+                    self._schedulers.kept(message.pieces)
             case fx.Admit(ticket, member):
                 self._peers().admit(ticket, member)
                 self._on_join(member)
@@ -134,6 +159,7 @@ class Driver:
                 self._peers().fence(node)
                 self._on_death(node, recreated)
             case fx.StopSchedulers():
+                self.tell_work()
                 self.stopping.set()
                 self._tell_change()
             case fx.Halt():
@@ -162,6 +188,23 @@ class Driver:
     def _tell_change(self) -> None:
         self.changed.set()
         self.changed = trio.Event()
+
+    def tell_work(self) -> Work:
+        """Let the root know what has been done here."""
+        work = self._schedulers.work()
+        if self.core.me == ROOT:
+            self._on_work(ROOT, work)
+        elif self._transport is not None:
+            self._transport.note(ROOT, work)
+        return work
+
+    async def keep_telling(self) -> None:
+        """Tell it again and again, for the case that this node dies, until cancelled."""
+        told = Work()
+        while True:
+            await trio.sleep(work_beat_s(len(self.core.live_nodes())))
+            if self._schedulers.work() != told:
+                told = self.tell_work()
 
     async def tick(self) -> None:
         """Wake the core at its deadlines, until cancelled."""

@@ -9,8 +9,10 @@ import json
 import os
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
+from hdphrs.node.books import Work
+from hdphrs.node.driver import work_beat_s
 from hdphrs.node.life import say
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.tasks import ROOT, Member, NodeId
@@ -38,8 +40,29 @@ COUNTERS = {
 """What the report tells of each node, and what it means."""
 
 
+TICK_S = 1e-3
+"""Less than this between two tellings says nothing about what a node does."""
+
+TOLD_S_MIN = 0.05
+"""Work that is worth a line at the end when it was lost."""
+
 CORE_NAMES = {"duplicates_run": "duplicates"}
 """Where the core counts under another name."""
+
+
+class _Told(NamedTuple):
+    """What a node has told last."""
+
+    at_s: float
+    work: Work
+    rate: float
+    """Schedulers that it has kept busy since it told that before."""
+
+    def up_to(self, now_s: float, most_s: float) -> _Told:
+        """As if it had gone on like that, for at most so long; what it would lose stays as much, one with another."""
+        more_s = self.rate * min(now_s - self.at_s, most_s)
+        work = self.work._replace(done_s=self.work.done_s + more_s, away_s=self.work.away_s + more_s)
+        return _Told(now_s, work, self.rate)
 
 
 class Report:
@@ -51,6 +74,8 @@ class Report:
         self._started_s = monotonic()
         self._members = {ROOT: Member(ROOT, settings.host, settings.slots, ("", 0), os.getpid())}
         self._died_s: dict[NodeId, float] = {}
+        self._told: dict[NodeId, _Told] = {}
+        self._used_s = 0.0
 
     def begun(self) -> None:
         """The program starts now."""
@@ -63,10 +88,47 @@ class Report:
     def died(self, node: NodeId, recreated: int) -> None:
         """A node was declared dead; this one has re-created so many tasks for it."""
         self._died_s[node] = monotonic() - self._started_s
+        if node in self._told:
+            self._told[node] = self._told[node].up_to(monotonic(), work_beat_s(len(self._members)))
         member = self._members[node]
         tasks = "1 task runs" if recreated == 1 else f"{recreated} tasks run"
         again = f"; {tasks} again from here" if recreated else ""
         say(f"node {node} on {member.host} (process {member.pid}) has died{again}")
+
+    def worked(self, node: NodeId, work: Work) -> None:
+        """What a node has done so far."""
+        now_s, before = monotonic(), self._told.get(node)
+        rate = 0.0 if before is None else (work.done_s - before.work.done_s) / max(now_s - before.at_s, TICK_S)
+        self._told[node] = _Told(now_s, work, min(max(rate, 0.0), self._members[node].slots))
+
+    def used(self, cost_s: float) -> None:
+        """The program has got a value with so much work behind it."""
+        self._used_s += cost_s
+
+    def tell_loss(self) -> None:
+        """Say what deaths have cost, if it is worth a word."""
+        lost_s = self._all_lost_s
+        if lost_s < TOLD_S_MIN:
+            return
+        dead = len(self._died_s)
+        whom = "scheduler processes" if not dead else "1 node" if dead == 1 else f"{dead} nodes"
+        say(f"lost {lost_s:.1f} s of work with {whom}, computed {self._again_s:.1f} s again")
+
+    def _lost_s(self, node: NodeId) -> float:
+        work = self._work(node)
+        return work.lost_s + (work.at_risk_s if node in self._died_s else 0.0)
+
+    @property
+    def _again_s(self) -> float:
+        return max(0.0, sum(told.work.done_s for told in self._told.values()) - self._used_s)
+
+    @property
+    def _all_lost_s(self) -> float:
+        return sum(self._lost_s(node) for node in self._told)
+
+    def _work(self, node: NodeId) -> Work:
+        told = self._told.get(node)
+        return Work() if told is None else told.work
 
     def write(self) -> None:
         """Write the file, if one was asked for; if that fails, say so."""
@@ -77,6 +139,9 @@ class Report:
             "wall_s": round(monotonic() - self._started_s, 6),
             "seed": self._settings.seed,
             "reliable": self._settings.reliable,
+            "work_s": round(self._used_s, 6),
+            "recomputed_s": round(self._again_s, 6),
+            "lost_s": round(self._all_lost_s, 6),
             "nodes": nodes,
         }
         try:
@@ -95,5 +160,7 @@ class Report:
             "pid": member.pid,
             "slots": member.slots,
             "died": False if died_s is None else round(died_s, 6),
+            "work_s": round(self._work(member.node).done_s, 6),
+            "lost_s": round(self._lost_s(member.node), 6),
             **{name: counters.get(CORE_NAMES.get(name, name), 0) for name in COUNTERS},
         }

@@ -85,7 +85,7 @@ class Outcome:
     data: bytes
     crashes: tuple[Crash, ...] = ()
     cost_s: float = field(default=0.0, compare=False)
-    """From the task's start to its end."""
+    """The work behind it, in seconds: how long the task and all that it needed have run, wherever."""
 
 
 @dataclass(frozen=True, slots=True)

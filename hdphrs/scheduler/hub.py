@@ -24,7 +24,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from time import perf_counter
 from typing import Any, NoReturn, TypeVar
 
@@ -37,6 +37,7 @@ from hdphrs.protocol.tasks import NodeId, Outcome, Task
 from hdphrs.scheduler.assigned import Assigned, path_of, root_of
 from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.keep import Keeper
+from hdphrs.scheduler.meter import Account, Meter, Share
 from hdphrs.scheduler.reuse import Reuse, fill
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook, CodeShelf
@@ -82,7 +83,8 @@ class Hub:
         book = CodeBook(lambda digest, data: self._tell([local.CODE, digest, data]))
         self._shelf = CodeShelf(book)
         self._exporter = Exporter(self._tell, line, book, reliable=reliable)
-        self._keeper = Keeper(self._tell, self._exporter.check)
+        self._meter = Meter(line)
+        self._keeper = Keeper(self._tell, self._exporter.check, self._meter)
         self._thread = threading.get_ident()
         self._main = getcurrent()
         self._factory = greenlet(self._make_greenlets)
@@ -119,6 +121,7 @@ class Hub:
         future = self._finished_before(path, function, args)
         if future is None:
             future = self._exporter.place(node, function, args, path, supervised)
+            future._parent = parent
         fast.spawned += 1
         return future
 
@@ -227,16 +230,17 @@ class Hub:
 
     def _suspend(self) -> None:
         """Leave the running task where it is until somebody puts its greenlet on `_ready`."""
-        task = fast.current, fast.spawned, self._root, self._keeper.watcher.suspend()
-        self._enter(None)
+        task = fast.current, fast.spawned, self._root, self._meter.account, self._keeper.watcher.suspend()
+        self._enter(None, None)
         target = self._idle.pop() if self._idle else self._factory
         target.switch()
-        fast.current, fast.spawned, root, sample = task
-        self._enter(root)
+        fast.current, fast.spawned, root, account, sample = task
+        self._enter(root, account)
         self._keeper.watcher.resume(sample)
 
-    def _enter(self, root: Assigned | None) -> None:
+    def _enter(self, root: Assigned | None, account: Account | None) -> None:
         self._root = root
+        self._meter.enter(account)
         line = self._line
         if root is None:
             line.running = 0
@@ -252,10 +256,15 @@ class Hub:
         else:
             future._status = RUNNING
             self._flush()
-            self._enter(root_of(future))
+            account = self._meter.open(future)
+            self._enter(root_of(future), account)
             error, value = self._call(future, function, future._content, {})
             if error is None:
-                self._keeper.keep(future, function, value, perf_counter() - started_s)
+                self._meter.enter(account)
+                self._keeper.keep(future, function, value, account.cost_s, account)
+            self._enter(None, None)
+            self._meter.close(future)
+            self._meter.credit(future, account.cost_s, Share(account.own_s, account.here_s))
             future._content = value if error is None else error
             future._status = DONE if error is None else FAILED
             self._wake(future)
@@ -272,9 +281,9 @@ class Hub:
         if self._results and (len(self._results) >= RESULTS_MAX or self._costs.get(_kind(task), QUICK_S) >= QUICK_S):
             self._flush()
         if spark.pieces:
-            future.reuse = Reuse(spark, self._exporter.check)
-        self._enter(future)
-        started_s = perf_counter()
+            future.reuse = Reuse(spark, self._exporter.check, self._meter.credit)
+        account = self._meter.open(future)
+        self._enter(future, account)
         try:
             function, args, kwargs = self._shelf.decode(task.name, task.code, task.payload)
         except CannotTravelError as refusal:
@@ -283,12 +292,13 @@ class Hub:
             if future.careful:
                 self._tell([local.ABOUT, future.serial, summary(args, kwargs)])
             error, value = self._call(future, function, args, kwargs)
-            cost_s = perf_counter() - started_s
-            outcome = dump_result(task.name, value, cost_s) if error is None else dump_error(task.name, error)
-        self._enter(None)
+            outcome = dump_result(task.name, value) if error is None else dump_error(task.name, error)
+        self._enter(None, None)
+        self._meter.close(future)
         if future.reuse is not None:
             self._tell([local.REUSED, future.reuse.used, future.reuse.mismatched])
-        self._results.append([list(spark.ref), spark.replica, pack_outcome(outcome)])
+        packed = pack_outcome(replace(outcome, cost_s=account.cost_s))
+        self._results.append([list(spark.ref), spark.replica, packed, account.own_s, account.here_s])
 
     def _call(
         self,
@@ -316,7 +326,9 @@ class Hub:
             return None
         future: Future[T] = Future()
         future._function = None
+        future._parent = fast.current
         fill(future, piece.outcome)
+        self._meter.credit(future, piece.outcome.cost_s)
         return future
 
     def _wake(self, future: Future[Any]) -> None:
@@ -374,9 +386,9 @@ class Hub:
         self._polled_s = perf_counter()
         for message in messages:
             match message:
-                case [local.DELIVER, slot, outcome]:
+                case [local.DELIVER, slot, outcome, own_s, here_s]:
                     self._hungry = False  # the node takes it back
-                    self._deliver(self._exporter.arrived(slot), outcome)
+                    self._deliver(self._exporter.arrived(slot), unpack_outcome(outcome), Share(own_s, here_s))
                 case [local.START, sparks]:
                     self._hungry = False
                     assigned = [Assigned(serial, unpack_spark(spark)) for serial, spark in sparks]
@@ -391,8 +403,9 @@ class Hub:
                 case _:
                     raise AssertionError(f"not a message for a scheduler: {message!r}")
 
-    def _deliver(self, future: Future[Any], packed: Any) -> None:
-        succeeded, content = load_outcome(unpack_outcome(packed))
+    def _deliver(self, future: Future[Any], outcome: Outcome, share: Share) -> None:
+        self._meter.credit(future, outcome.cost_s, share)
+        succeeded, content = load_outcome(outcome)
         future._content = content
         future._status = DONE if succeeded else FAILED
         self._wake(future)

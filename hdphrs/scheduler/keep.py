@@ -14,6 +14,7 @@ from hdphrs.api.future import Future, name_of
 from hdphrs.config import PIECE_BYTE_COST_S, PIECE_COST_S
 from hdphrs.protocol.tasks import Piece, Verdict
 from hdphrs.scheduler.assigned import path_of, root_of
+from hdphrs.scheduler.meter import Account, Meter
 from hdphrs.scheduler.reuse import Check
 from hdphrs.scheduler.watch import Watcher
 from hdphrs.wire import local
@@ -24,29 +25,42 @@ from hdphrs.wire.values import dump_result
 class Keeper:
     """Makes pieces; serves the fast path's `keep`."""
 
-    def __init__(self, tell: Callable[[list[Any]], None], check: Check) -> None:
+    def __init__(self, tell: Callable[[list[Any]], None], check: Check, meter: Meter) -> None:
         """
         Args:
             tell: sends a message to the node.
             check: the digest of a call.
+            meter: knows how long tasks have run.
         """
         self.nodes = 1
         """How many there are; the more, the more a piece must have cost."""
-        self.watcher = Watcher()
+        self.watcher = Watcher(meter.ran_s)
+        self._meter = meter
         self._tell = tell
         self._check = check
         fast.keep = self.keep_watched
 
     def keep_watched(self, future: Future[Any], function: Callable[..., Any], value: Any) -> None:
         """A watched task has been run in place; its arguments are still in the future."""
-        self.keep(future, function, value, self.watcher.finished(future))
+        account = self._meter.account
+        assert account is not None, "somebody has run it"
+        self._meter.enter(account)
+        cost_s = self.watcher.finished(future) + account.below_s.pop(future, 0.0)
+        self.keep(future, function, value, cost_s, account)
 
-    def keep(self, future: Future[Any], function: Callable[..., Any], value: Any, cost_s: float) -> None:
-        """A child has been run here; the root keeps its value if that has cost enough and may be needed again."""
+    def keep(
+        self, future: Future[Any], function: Callable[..., Any], value: Any, cost_s: float, account: Account
+    ) -> None:
+        """A child has been run here; the root keeps its value if that has cost enough and may be needed again.
+
+        Args:
+            cost_s: the work behind the value.
+            account: the one that has been charged with it.
+        """
         if cost_s < PIECE_COST_S * self.nodes or not root_of(future).spark.task.supervised:
             return
         check = self._check(function, future._content)
         outcome = dump_result(name_of(function), value, cost_s)
         if check is None or outcome.verdict is not Verdict.VALUE or cost_s < PIECE_BYTE_COST_S * len(outcome.data):
             return
-        self._tell([local.KEEP, [pack_piece(Piece(path_of(future), check, outcome))]])
+        self._tell([local.KEEP, [pack_piece(Piece(path_of(future), check, outcome))], *account.give(cost_s)])

@@ -19,11 +19,16 @@ Check = Callable[[Callable[..., Any], tuple[Any, ...]], bytes | None]
 """The digest of a call, as pieces have it; None if the call does not pickle."""
 
 
+Credit = Callable[[Future[Any], float], None]
+"""Told which future has got its value from a piece, and the work behind that."""
+
+
 class Reuse:
     """What one assigned task need not compute again."""
 
-    def __init__(self, spark: Spark, check: Check) -> None:
+    def __init__(self, spark: Spark, check: Check, credit: Credit) -> None:
         self._check = check
+        self._credit = credit
         self._pieces = {piece.path: piece for piece in spark.pieces}
         self._paths = sorted(self._pieces)
         self._interior: dict[Future[Any] | None, bytes] = {}
@@ -48,6 +53,7 @@ class Reuse:
         elif (function := take(future)) is not None:
             if self._check(function, future._content) == piece.check:
                 fill(future, piece.outcome)
+                self._credit(future, piece.outcome.cost_s)
                 self.used += 1
             else:
                 future._function = function

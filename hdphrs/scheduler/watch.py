@@ -8,7 +8,6 @@ change, `Watcher.finished` is called.  The fast path pays for all this with one 
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import perf_counter
 from typing import Any, NamedTuple
 
 from hdphrs.api import future as fast
@@ -19,19 +18,22 @@ DEPTH_MAX = 10_000
 
 
 class Sample(NamedTuple):
-    """Futures on the running stack, innermost first, and when they were first seen there."""
+    """Futures on the running stack, innermost first, and since when they run, as far as one can tell."""
 
     futures: list[Future[Any]]
     since_s: dict[Future[Any], float]
+    looked_s: float
+    """When the sample was taken."""
 
 
-NOTHING = Sample([], {})
+NOTHING = Sample([], {}, 0.0)
 
 
 class Watcher:
     """Watches the stacks of one scheduler; the helper thread looks, the main thread does the rest."""
 
-    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """`clock` tells for how long the running stack has run, and stands still for those that are set aside."""
         self._clock = clock
         self._sample = NOTHING
 
@@ -39,16 +41,18 @@ class Watcher:
         """Sample the stack."""
         now_s = self._clock()
         known = self._sample.since_s
+        looked_s = self._sample.looked_s
+        began_s = (now_s + (looked_s if looked_s < now_s else 0.0)) / 2  # those that are new, on the average
         futures: list[Future[Any]] = []
         future = fast.current
         while future is not None and future._parent is not None and len(futures) < DEPTH_MAX:
             futures.append(future)
             future = future._parent
-        self._sample = Sample(futures, {future: known.get(future, now_s) for future in futures})
+        self._sample = Sample(futures, {future: known.get(future, began_s) for future in futures}, now_s)
         fast.watched = next((future for future in futures if future in known), None)
 
     def finished(self, future: Future[Any]) -> float:
-        """The watched future has its value; returns for how many seconds it has been known to run."""
+        """The watched future has its value; returns for how many seconds it has run, about."""
         sample = self._sample
         started_s = sample.since_s.get(future)
         now_s = self._clock()

@@ -23,7 +23,15 @@ class Fenced:
     by: NodeId
 
 
-TransportEvent = Received | Suspected | Arrived | Fenced
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """The latest durations that `sender` has noted."""
+
+    sender: NodeId
+    seconds: tuple[float, ...]
+
+
+TransportEvent = Received | Suspected | Arrived | Fenced | Noted
 
 Deliver = Callable[[TransportEvent], None]
 """Takes one event into the driver's inbox, at once and without blocking, in the order of the calls.  What it
@@ -54,6 +62,10 @@ class Transport(Protocol):
         Raises:
             CannotTravelError: the message is larger than `FRAME_BYTES_MAX`; nothing has been queued.
         """
+
+    def note(self, to: NodeId, seconds: Sequence[float]) -> None:
+        """Let a peer know some durations, as `Noted`: before what is sent from now on, unless the connection breaks,
+        or newer ones take their place.  Lost if `to` is fenced or not known yet."""
 
     def admit(self, ticket: int, member: Member) -> None:
         """At the root: the newcomer behind `ticket` of `Arrived` is `member` from now on."""

@@ -23,7 +23,7 @@ from hdphrs.errors import InternalError, StartError
 from hdphrs.protocol.events import Arrived, Received, Suspected
 from hdphrs.protocol.messages import Message
 from hdphrs.protocol.tasks import ROOT, Member, NodeId
-from hdphrs.transport.interface import Deliver, Fenced
+from hdphrs.transport.interface import Deliver, Fenced, Noted
 from hdphrs.wire.codec import pack_message, unpack_message
 
 ADDRESS = "memory"
@@ -220,6 +220,11 @@ class MemoryTransport:
             raise InternalError(f"a node sends nothing to itself: {message}")
         if to not in self._fenced and not self._dead.is_set():
             self._network._post(self.node, to, message)
+
+    def note(self, to: NodeId, seconds: Sequence[float]) -> None:
+        """See `Transport.note`; here it takes no time."""
+        if to in self._known and to not in self._fenced and not self._dead.is_set():
+            self._network._nodes[to]._deliver(Noted(self.node, tuple(seconds)))
 
     def admit(self, ticket: int, member: Member) -> None:
         """See `Transport.admit`."""

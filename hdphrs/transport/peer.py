@@ -8,7 +8,7 @@ suspect within milliseconds.  A host that answers nothing is left to the detecto
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +20,7 @@ from hdphrs.protocol.messages import Message
 from hdphrs.protocol.tasks import NodeId
 from hdphrs.transport.detector import Detector
 from hdphrs.transport.greeting import IsFenced, NotMe, Resume, Resumed, Wait, pack_greeting, unpack_answer
-from hdphrs.transport.interface import Deliver, Fenced
+from hdphrs.transport.interface import Deliver, Fenced, Noted
 from hdphrs.transport.link import Link
 from hdphrs.transport.session import Session
 from hdphrs.transport.streams import FrameStream, Lost, connect, dial
@@ -54,7 +54,7 @@ class Peer:
 
     def __init__(self, node: NodeId, around: Surroundings, fenced_by: Callable[[Fenced], None]) -> None:
         self.node = node
-        self.session = Session()
+        self.session = Session(self._on_note)
         self.address: tuple[str, int] | None = None
         self.expected = trio.Event()
         """Set when the driver has told us about it, with `connect` or `admit`; or has fenced it."""
@@ -79,6 +79,11 @@ class Peer:
     def send(self, message: Message) -> None:
         """Queue a message; see `Transport.send`."""
         self.session.push(pack_message(message))
+        self._wake()
+
+    def note(self, seconds: Sequence[float]) -> None:
+        """See `Transport.note`."""
+        self.session.note(seconds)
         self._wake()
 
     def beat(self, quiet_since: float) -> None:
@@ -201,6 +206,9 @@ class Peer:
 
     def _on_message(self, message: Message) -> None:
         self._around.deliver(Received(self.node, message))
+
+    def _on_note(self, seconds: tuple[float, ...]) -> None:
+        self._around.deliver(Noted(self.node, seconds))
 
     def _bar(self, error: ProtocolError) -> None:
         """It has lost count or speaks nonsense, and would do so again: have no more of it."""

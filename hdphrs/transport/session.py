@@ -10,6 +10,8 @@ Frames of a connection, after the greeting:
     [DATA, seq, message]    the seq-th message of this direction, counted from 1
     [ACK, seq]              everything up to seq has been received; also the heartbeat
     [ASK]                   please acknowledge now
+    [NOTE, seconds]         news that are worth nothing once there are newer ones: some durations, as floats; only the
+                            latest is sent, before anything else, and it is lost with the connection
 
 When a connection begins, each end says how far it has received (`greeting.py`) and calls `resume` with the
 other's word: what the peer has is forgotten, the rest is sent again.
@@ -18,15 +20,20 @@ other's word: what the peer has is forgotten, the rest is sent again.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from hdphrs.errors import ProtocolError
-from hdphrs.wire.codec import unpack_natural
+from hdphrs.wire.codec import unpack_many, unpack_natural, unpack_seconds
 from hdphrs.wire.framing import encode_frame
 
 DATA: Final = 0
 ACK: Final = 1
 ASK: Final = 2
+NOTE: Final = 3
+
+NOTE_ITEMS: Final = 3
+"""Durations in one note."""
 
 ACK_AFTER_BYTES: Final = 1 << 20
 """An end that has received so much without acknowledging anything does so even if it has nothing else to
@@ -39,7 +46,10 @@ BATCH_BYTES: Final = 1 << 18
 class Session:
     """One end of a pair of nodes."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_note: Callable[[tuple[float, ...]], None] = lambda seconds: None) -> None:
+        """`on_note` takes what the peer notes."""
+        self._on_note = on_note
+        self._noted: tuple[float, ...] | None = None
         self.received = 0
         """Number of the last message received; the peer hears it when a connection begins."""
         self._pushed = 0
@@ -56,7 +66,7 @@ class Session:
     @property
     def settled(self) -> bool:
         """The peer has received everything."""
-        return not self._unsent and not self._kept
+        return not self._unsent and not self._kept and self._noted is None
 
     @property
     def must_write(self) -> bool:
@@ -76,6 +86,10 @@ class Session:
         """Make the next batch carry an acknowledgement, even if it says nothing new (a heartbeat)."""
         self._owes_ack = True
 
+    def note(self, seconds: Sequence[float]) -> None:
+        """Let the peer know these durations, in place of the last ones if they are still here."""
+        self._noted = tuple(seconds)
+
     def ask(self) -> None:
         """Make the peer acknowledge everything sent so far."""
         self._asks = True
@@ -84,6 +98,9 @@ class Session:
         """The next bytes to write to the current connection; empty if there is nothing to say."""
         parts = []
         size = 0
+        if self._noted is not None:
+            parts.append(encode_frame([NOTE, self._noted]))
+            self._noted = None
         if self._owes_ack or (self._unsent and self.received > self._acknowledged):
             parts.append(encode_frame([ACK, self.received]))
             self._acknowledged = self.received
@@ -114,6 +131,9 @@ class Session:
                 return self._on_data(unpack_natural(frame[1]), frame[2])
             if kind == ACK and size == 2:
                 self._on_ack(unpack_natural(frame[1]))
+                return None
+            if kind == NOTE and size == 2 and type(frame[1]) is list and len(frame[1]) == NOTE_ITEMS:
+                self._on_note(unpack_many(frame[1], unpack_seconds, "note"))
                 return None
             if kind == ASK and size == 1:
                 self._owes_ack = True

@@ -131,6 +131,12 @@ class TcpTransport:
         if to not in self._fenced:
             self._peer(to).send(message)
 
+    def note(self, to: NodeId, seconds: Sequence[float]) -> None:
+        """See `Transport.note`."""
+        peer = self._peers.get(to)
+        if peer is not None:
+            peer.note(seconds)
+
     def admit(self, ticket: int, member: Member) -> None:
         """See `Transport.admit`."""
         peer = self._peer(member.node)

@@ -24,16 +24,16 @@ CODE: Final = 2  # [CODE, digest, data]
 EXPORT: Final = 3  # [EXPORT, [[slot, task], ...]]
 PLACE: Final = 4  # [PLACE, slot, node, task]
 HUNGRY: Final = 5  # [HUNGRY, room, ran]: how many of its own sparks it has run since the last time
-RESULTS: Final = 6  # [RESULTS, [[ref, replica, outcome], ...]]
+RESULTS: Final = 6  # [RESULTS, [[ref, replica, outcome, own_s, here_s], ...]]: see scheduler/meter.py
 RETURN: Final = 7  # [RETURN, [[ref, replica], ...]]
 BYE: Final = 8  # [BYE]: the program has ended
-KEEP: Final = 15  # [KEEP, [piece, ...]]
+KEEP: Final = 15  # [KEEP, [piece, ...], own_s, here_s]
 REUSED: Final = 16  # [REUSED, used, mismatched]: pieces that a re-run has used; and that were not of the same call
 ABOUT: Final = 14  # [ABOUT, serial, summary]: the arguments of a task that has crashed before, and is tried again
 
 # From the node.
 START: Final = 9  # [START, [[serial, spark], ...]]
-DELIVER: Final = 10  # [DELIVER, slot, outcome]
+DELIVER: Final = 10  # [DELIVER, slot, outcome]; to a scheduler [DELIVER, slot, outcome, own_s, here_s]
 NODES: Final = 11  # [NODES, [own id, other ids ...]]
 QUIT: Final = 12  # [QUIT]
 FAILED: Final = 13  # [FAILED, sentence]: the run cannot begin, or is over

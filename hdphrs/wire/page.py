@@ -7,6 +7,9 @@ What lives here: its layout, a line for each scheduler.  Both sides only store a
                                may find parts of it finished
     offset 8   running word    serial number of the task on whose stack the scheduler is, 0 for none; the node reads
                                it when the scheduler has died
+    offset 16  busy seconds    for how long tasks have run here, up to when the last one was set aside or ended
+    offset 24  since           if one runs: since when, by the clock `time.perf_counter`, which is that of all processes
+                               of a host; else 0
 
 A scheduler reads the first two bytes as one number at each spawn.
 """
@@ -67,6 +70,7 @@ class Line:
         """Not 0 when a spawn should export."""
         self._bytes = view
         self._running = view[8:16].cast("Q")
+        self._seconds = view[16:32].cast("d")
 
     @property
     def demand(self) -> bool:
@@ -94,6 +98,29 @@ class Line:
     @running.setter
     def running(self, serial: int) -> None:
         self._running[0] = serial
+
+    @property
+    def busy_s(self) -> float:
+        """For how long tasks have run."""
+        return self._seconds[0]
+
+    @busy_s.setter
+    def busy_s(self, seconds: float) -> None:
+        self._seconds[0] = seconds
+
+    @property
+    def since_s(self) -> float:
+        """Since when one runs, 0 for none."""
+        return self._seconds[1]
+
+    @since_s.setter
+    def since_s(self, seconds: float) -> None:
+        self._seconds[1] = seconds
+
+    def busy_up_to(self, now_s: float) -> float:
+        """For how long tasks have run, the running one included."""
+        since_s = self.since_s
+        return self.busy_s + (max(0.0, now_s - since_s) if since_s else 0.0)
 
     def clear(self) -> None:
         """Make the line ready for a new scheduler."""

@@ -55,12 +55,15 @@ def test_node_that_dies_takes_along_only_what_nobody_has_a_piece_of(cluster: Clu
         "--local-nodes", 2, "--cores", 1, "--seed", 1, "--kill-at", 1.2, "--report", report, program
     )
     assert completed.stdout == f"{sum(range(128))}\n", completed.stderr
-    root, dead = json.loads(report.read_text())["nodes"]
+    told = json.loads(report.read_text())
+    root, dead = told["nodes"]
     assert dead["died"]
     assert root["pieces"] > 0
     assert root["pieces_used"] > 0
     assert root["pieces_mismatched"] == 0
     assert ran_twice(cluster) < 20
+    assert told["lost_s"] == dead["lost_s"]
+    assert 0 < told["recomputed_s"] < told["work_s"] / 4
 
 
 @pytest.mark.slow
@@ -69,7 +72,10 @@ def test_scheduler_that_dies_costs_only_what_it_ran(cluster: Cluster) -> None:
     program = cluster.write(TREE)
     completed = cluster.run("--cores", 1, "--report", report, program, "kill")
     assert completed.stdout == f"{sum(range(128))}\n", completed.stderr
-    (root,) = json.loads(report.read_text())["nodes"]
+    told = json.loads(report.read_text())
+    (root,) = told["nodes"]
     assert root["crashes"] == 1
+    assert 0 < told["lost_s"] < told["work_s"] / 4
+    assert 0 < told["recomputed_s"] < told["work_s"] / 4
     assert root["pieces_used"] > 0
     assert ran_twice(cluster) < 10

@@ -18,6 +18,8 @@ from hdphrs.protocol.tasks import (
     NodeId,
     Origin,
     Outcome,
+    Piece,
+    RecallId,
     RequestId,
     Spark,
     Task,
@@ -90,6 +92,10 @@ def _outcome(rng: Random) -> Outcome:
     return Outcome(rng.choice(list(Verdict)), _bytes(rng), crashes)
 
 
+def _piece(rng: Random) -> Piece:
+    return Piece(rng.randbytes(rng.randrange(4)), rng.randbytes(16), _outcome(rng))
+
+
 def _member(rng: Random) -> Member:
     return Member(NodeId(rng.randrange(1, 5)), "host", rng.randrange(8), ("127.0.0.1", 4000), rng.randrange(1 << 16))
 
@@ -98,11 +104,13 @@ _MAKERS: dict[Any, Any] = {
     int: lambda rng: rng.choice([0, 1, 2, 3, 16, 1 << 32, (1 << 64) - 1]),
     NodeId: lambda rng: NodeId(rng.randrange(5)),
     FishId: lambda rng: FishId(rng.randrange(1, 5)),
+    RecallId: lambda rng: RecallId(rng.randrange(1, 5)),
     RequestId: lambda rng: RequestId(rng.randrange(1, 5)),
     bytes: _bytes,
     TaskRef: _ref,
     Spark: _spark,
     Outcome: _outcome,
+    Piece: _piece,
     Member: _member,
     tuple[str, int]: lambda rng: ("tasks_started", rng.randrange(100)),
 }

@@ -51,6 +51,8 @@ def test_what_pickles_is_imported_only_where_user_code_runs() -> None:
         "program/port.py",
         "scheduler/export.py",
         "scheduler/hub.py",
+        "scheduler/keep.py",
+        "scheduler/reuse.py",
         "wire/capture.py",
         "wire/code.py",
         "wire/values.py",

@@ -15,11 +15,12 @@ from typing import Any
 import trio
 
 from hdphrs.config import CoreConfig
+from hdphrs.node.books import Work
 from hdphrs.node.driver import Driver
 from hdphrs.node.recorder import Recorder
 from hdphrs.protocol.events import Exported, Finished, Hungry, SchedulerUp, Terminate
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Origin, Outcome, Spark, Task, Verdict
+from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Origin, Outcome, Piece, Spark, Task, Verdict
 from hdphrs.transport.memory import ADDRESS, MemoryNetwork
 from hdphrs.wire import local
 from hdphrs.wire.codec import unpack_outcome
@@ -149,6 +150,12 @@ class VirtualCrew:
 
     def tell_nodes(self, nodes: list[NodeId]) -> None:
         """Trees do not ask where they are."""
+
+    def kept(self, pieces: Sequence[Piece]) -> None:
+        """Nobody asks what virtual work was lost."""
+
+    def work(self) -> Work:
+        return Work()
 
     def flush(self) -> None:
         """Nothing is buffered."""

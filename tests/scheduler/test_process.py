@@ -90,7 +90,7 @@ class FakeNode:
 
     def result(self) -> tuple[int, bool, Any]:
         """The next single result: (slot, succeeded, content)."""
-        [[ref, _, outcome]] = self.hear(local.RESULTS)[1]
+        [[ref, _, outcome, *_]] = self.hear(local.RESULTS)[1]
         return ref[2], *load_outcome(unpack_outcome(outcome))
 
     def run_exported(self) -> int:
@@ -100,7 +100,7 @@ class FakeNode:
             task = unpack_task(packed)
             function, args = EXPORTED[task.name.split(".")[-1]], task.payload
             value = function(*pickle.loads(args))
-            self.link.send([local.DELIVER, slot, pack_outcome(dump_result(task.name, value))])
+            self.link.send([local.DELIVER, slot, pack_outcome(dump_result(task.name, value)), 0.0, 0.0])
         return len(items)
 
 
@@ -199,10 +199,10 @@ def test_many_tasks_wait_at_once_without_holding_the_scheduler(node: FakeNode) -
             [n] = pickle.loads(unpack_task(packed).payload)
             pending.append((slot, n))
     for slot, n in reversed(pending):
-        node.link.send([local.DELIVER, slot, pack_outcome(Outcome(Verdict.VALUE, pickle.dumps(n * n)))])
+        node.link.send([local.DELIVER, slot, pack_outcome(Outcome(Verdict.VALUE, pickle.dumps(n * n))), 0.0, 0.0])
     values: dict[int, int] = {}
     while len(values) < waiting:
-        for ref, _, outcome in node.hear(local.RESULTS)[1]:
+        for ref, _, outcome, *_ in node.hear(local.RESULTS)[1]:
             values[ref[2]] = load_outcome(unpack_outcome(outcome))[1]
     assert sorted(values.values()) == sorted(i + i * i for i in range(waiting))
 

@@ -33,7 +33,7 @@ def reuse(*pieces: Piece) -> tuple[Reuse, Future[int]]:
     spark = Spark(TaskRef(ROOT, PROGRAM, 0), 1, Task("f", TOP, b"", b""), pieces=pieces)
     root: Future[int] = Future()
     root._parent = None
-    return Reuse(spark, check), root
+    return Reuse(spark, check, lambda future, cost_s: None), root
 
 
 def spawned(parent: Future[int], index: int) -> Future[int]:

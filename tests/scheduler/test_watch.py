@@ -51,6 +51,19 @@ def test_future_that_is_seen_twice_is_watched_and_timed_from_the_first_time() ->
     assert fast.watched is None
 
 
+def test_those_that_are_new_began_between_two_looks() -> None:
+    clock = Clock()
+    watcher = Watcher(clock)
+    outer = stack(stack(None))
+    fast.current = outer
+    watcher.look()
+    clock.now_s = 1.0
+    fast.current = inner = stack(outer)
+    watcher.look()
+    clock.now_s = 2.0
+    assert watcher.finished(inner) == 1.5
+
+
 def test_only_the_outer_one_is_watched_if_the_inner_is_new() -> None:
     watcher = Watcher(Clock())
     outer = stack(stack(None))

@@ -164,7 +164,9 @@ def test_batches_are_bounded() -> None:
         ([1, None], "not a number"),
         ([0, 1, None], "not a frame"),
         ([0, 1, "x"], "not a frame"),
-        ([3], "not a frame"),
+        ([4], "not a frame"),
+        ([3, [0.0, 1.0]], "not a frame"),
+        ([3, [0.0, 1.0, -1.0]], "duration"),
         ([], "not a frame"),
         (["x"], "not a frame"),
         ({}, "not a frame"),
@@ -173,6 +175,20 @@ def test_batches_are_bounded() -> None:
 def test_nonsense_is_a_protocol_error(frame: object, complaint: str) -> None:
     with pytest.raises(ProtocolError, match=complaint):
         Session().on_frame(frame)
+
+
+def test_latest_note_arrives_before_what_is_sent_after_it() -> None:
+    a, b = Session(), End()
+    noted: list[tuple[float, ...]] = []
+    b.session = Session(noted.append)
+    a.note((1.0, 2.0, 3.0))
+    a.note((4.0, 5.0, 6.0))
+    assert not a.settled
+    a.push(["x"])
+    b.under_way = a.batch()
+    b.take(len(b.under_way))
+    assert noted == [(4.0, 5.0, 6.0)]
+    assert b.delivered == [["x"]]
 
 
 def test_peer_that_has_forgotten_is_a_protocol_error() -> None:

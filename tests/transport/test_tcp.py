@@ -15,7 +15,7 @@ from hdphrs.errors import CannotTravelError, InternalError, StartError, UsageErr
 from hdphrs.protocol.events import Arrived, Received, Suspected
 from hdphrs.protocol.messages import Code, Term, Welcome
 from hdphrs.protocol.tasks import ROOT, Member, NodeId
-from hdphrs.transport import Fenced
+from hdphrs.transport import Fenced, Noted
 from hdphrs.transport.greeting import Join, pack_greeting
 from hdphrs.transport.listener import listening_socket
 from hdphrs.transport.streams import FrameStream, connect
@@ -73,6 +73,19 @@ def test_members_connect_then_messages_flow_both_ways() -> None:
             two.transport.send(ONE, numbered(2))
             assert await two.inbox.next() == Received(ONE, numbered(1))
             assert await one.inbox.next() == Received(TWO, numbered(2))
+
+    run(main)
+
+
+def test_note_arrives_before_what_is_sent_after_it() -> None:
+    async def main() -> None:
+        async with cluster() as c:
+            root, one = await c.pair()
+            one.transport.note(ROOT, (1.0, 2.0, 3.0))
+            one.transport.send(ROOT, numbered(1))
+            one.transport.note(TWO, (1.0, 2.0, 3.0))  # nobody that it knows
+            assert await root.inbox.next() == Noted(ONE, (1.0, 2.0, 3.0))
+            assert await root.inbox.next() == Received(ONE, numbered(1))
 
     run(main)
 
