@@ -6,7 +6,8 @@ What lives here: what must be true of a whole cluster, whoever drives its cores.
 1. the tracked location of a task covers the true one, and nothing is lost silently;
 2. of the newest replica there is one copy that may migrate, at most;
 3. a future is filled once;
-4. a copy is in one place.
+4. a copy is in one place; a node that says it leaves nothing behind has none, and none is on its way there or from
+   there.
 
 The fifth, that everything ends, is for who drives the cluster.
 """

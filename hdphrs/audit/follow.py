@@ -19,7 +19,7 @@ from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.supervisor import InTransition, OnNode, covers
-from hdphrs.protocol.tasks import NodeId, Origin, Spark, TaskRef
+from hdphrs.protocol.tasks import NodeId, Origin, Parting, Spark, TaskRef
 
 Copy = tuple[TaskRef, int]
 Link = tuple[NodeId, NodeId]
@@ -73,6 +73,8 @@ class Follower:
         for effect in effects:
             if isinstance(effect, fx.Send):
                 self._sent(node, effect.to, effect.message)
+                if isinstance(effect.message, msg.Bye):
+                    self._parted(node, effect.message)
             elif isinstance(effect, fx.Start):
                 self._started(node, effect)
             elif isinstance(effect, fx.Deliver):
@@ -202,6 +204,18 @@ class Follower:
         if recreated != effect.recreated:
             told = f"{effect.recreated} tasks were re-created on {node}, {recreated} have a new replica number"
             raise Violation(2, told)
+
+    def _parted(self, node: NodeId, bye: msg.Bye) -> None:
+        if bye.parting is not Parting.LEFT_NOTHING:
+            return
+        is_dead = self._cores[node].members.is_dead
+        here = [*self._held.get(node, ())]
+        for (source, to), copies in self._under_way.items():
+            if node in (source, to) and not is_dead(source) and not is_dead(to):
+                here += copies
+        if here:
+            told = ", ".join(map(_name, here))
+            raise Violation(4, f"node {node} says that it leaves nothing behind, but there is {told}")
 
     # ---- places ----------------------------------------------------------------------------------------------
 

@@ -110,6 +110,24 @@ def scan_still(nodes: Mapping[NodeId, Facts]) -> None:
                 raise Violation(1, f"{_name(copy)} stays on {at[copy]}, but tracked as {location}")
 
 
+def scan_leave(node: NodeId, told: Facts, flights: Iterable[Flight]) -> None:
+    """Look at a node that goes, and says that it leaves nothing behind.
+
+    Args:
+        told: what its core says of itself.
+        flights: all that is under way from or to nodes that run.
+
+    Raises:
+        Violation: it does.
+    """
+    here = [_name(copy) for copy in told.copies]
+    for source, to, messages in flights:
+        if node in (source, to) and source not in told.dead and to not in told.dead:
+            here += [_name(copy) for message in messages for copy in _carried(message)]
+    if here:
+        raise Violation(4, f"node {node} says that it leaves nothing behind, but there is {', '.join(here)}")
+
+
 def _check_record(
     nodes: Mapping[NodeId, Facts],
     unruled: Container[NodeId],

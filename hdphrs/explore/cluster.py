@@ -12,7 +12,7 @@ import random
 from collections import deque
 from collections.abc import Callable
 
-from hdphrs.audit.scan import Copy, facts, scan, scan_still
+from hdphrs.audit.scan import Copy, Flight, facts, scan, scan_leave, scan_still
 from hdphrs.config import CoreConfig
 from hdphrs.explore.host import Host
 from hdphrs.explore.work import CODE, task
@@ -20,7 +20,7 @@ from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Origin, Outcome, Task, TaskRef
+from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Origin, Outcome, Parting, Task, TaskRef
 
 
 def first(_: int) -> int:
@@ -230,15 +230,14 @@ class Cluster:
         if ROOT not in running:
             return
         nodes = {node: facts(core, self.hosts) for node, core in running.items()}
-        scan(
-            nodes,
-            [(source, to, queue) for (source, to), queue in self.queues.items()],
-            self.unruled,
-        )
+        scan(nodes, self._flights(), self.unruled)
         if not any(self.queues.values()) and not self.unruled:
             scan_still(nodes)
 
     # ---- the world -------------------------------------------------------------------------------------------
+
+    def _flights(self) -> list[Flight]:
+        return [(source, to, queue) for (source, to), queue in self.queues.items()]
 
     def _open(self) -> list[str]:
         return [
@@ -271,6 +270,8 @@ class Cluster:
         for effect in effects:
             match effect:
                 case fx.Send(to, message):
+                    if self.checked and isinstance(message, msg.Bye) and message.parting is Parting.LEFT_NOTHING:
+                        scan_leave(me, facts(self.core(node), self.hosts), self._flights())
                     self._needs_code(message, me, to)
                     there = self.hosts.get(to)
                     if (there is None or there.alive) and (me, to) not in self.cuts:

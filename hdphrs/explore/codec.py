@@ -21,7 +21,7 @@ from hdphrs.protocol.tasks import FishId, NodeId, RequestId
 NextId = NewType("NextId", int)
 """The counter behind ids: renamed like them, but nothing that refers to it."""
 
-UNORDERED = {Welcome: ("members", "dead")}
+UNORDERED = {Welcome: ("members", "dead", "leaving")}
 """Fields whose order means nothing: who reads them makes a table of them."""
 
 OWNER_BITS = 8

@@ -16,6 +16,7 @@ from hdphrs.errors import InternalError
 from hdphrs.explore.codec import ATOM, Codec, NextId, Renaming, codec, fields_of, fish_base, request_base, unordered
 from hdphrs.explore.host import Host, Scheduler
 from hdphrs.protocol.code import CodeStore
+from hdphrs.protocol.leaving import Leaving
 from hdphrs.protocol.membership import Membership
 from hdphrs.protocol.messages import Message
 from hdphrs.protocol.node import Node
@@ -66,6 +67,7 @@ ROLES: dict[str, tuple[type, _Role]] = {
                 "epoch": ATOM,
                 "_others": unordered(codec(NodeId), codec(Member | None)),
                 "_dead": unordered(codec(NodeId), ATOM),
+                "_leaving": unordered(codec(NodeId), ATOM),
                 "_next_id": ATOM,
             },
             frozenset({"me"}),
@@ -102,7 +104,19 @@ ROLES: dict[str, tuple[type, _Role]] = {
         Victim,
         _Role(
             {"_guards": _guards(), "_next_request": codec(NextId), "_parked": codec(deque[_Parked])},
-            frozenset({"_me", "_config", "_pool", "_supervisor", "_give", "_members", "_is_dead"}),
+            frozenset({"_me", "_config", "_pool", "_supervisor", "_give", "_members", "_is_going"}),
+        ),
+    ),
+    "leaving": (
+        Leaving,
+        _Role(
+            {
+                "_until_s": ATOM,
+                "_round": ATOM,
+                "_unnoted": unordered(codec(NodeId), ATOM),
+                "_quiet": ATOM,
+            },
+            frozenset({"_me", "_members"}),
         ),
     ),
     "reruns": (

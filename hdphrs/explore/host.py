@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from hdphrs.audit.scan import Copy
+from hdphrs.audit.scan import Copy, facts, scan_leave
 from hdphrs.audit.violation import Violation
 from hdphrs.explore.work import CRASH, children_of, task, value_of
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
+from hdphrs.protocol import messages as msg
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import PROGRAM, Origin, Outcome, Spark, Verdict
+from hdphrs.protocol.tasks import PROGRAM, Origin, Outcome, Parting, Spark, Verdict
 
 
 @dataclass(slots=True)
@@ -60,10 +61,12 @@ class Host:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing here has to do with a task."""
+        """Whether nothing here has to do with a task, and no leave is to come to its end."""
         core = self.core
         here = len(core.pool) + len(core.supervisor) + len(core.schedulers.held()) + len(self.awaited)
         guarded = any(True for _ in core.victim.guarded())
+        if core.leaving.under_way:
+            return False
         return not here and not guarded and not any(one.queue or one.waiting for one in self.schedulers.values())
 
     def take(self, event: ev.Event, now: float = 0.0) -> list[fx.Effect]:
@@ -158,6 +161,9 @@ class Host:
             case fx.Send(to, message):
                 assert not self.core.members.is_dead(to), f"{message} is sent to {to}, which is dead"
                 assert to != self.core.me, f"{message} is sent to itself"
+                if isinstance(message, msg.Bye) and message.parting is Parting.LEFT_NOTHING:
+                    assert self.core.me is not None
+                    scan_leave(self.core.me, facts(self.core, ()), ())
             case fx.Fence() | fx.Admit() | fx.Connect():
                 pass
             case _:

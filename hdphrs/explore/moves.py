@@ -28,7 +28,9 @@ CRASHES = ("crash", "kill-scheduler", "crash-outer")
 """How a scheduler dies: by the innermost task on its stack, by nobody's fault, by the outermost."""
 
 SCHEDULER_WORDS = ("hungry", "run", "give", *CRASHES)
-TIMERS = ("rested", "refuse", "late")
+TIMERS = ("rested", "refuse", "late", "over")
+GRACE_S = 1.0
+"""Of a node that leaves; in a search it is over when the search says so."""
 
 
 class Move(NamedTuple):
@@ -89,6 +91,8 @@ def act(host: Host, what: Act, scope: Scope) -> list[fx.Effect]:
             return host.take(ev.Placed(PROGRAM, slot, placed, node))
         case "join":
             return host.admit(what.about, SLOTS)
+        case "leave":
+            return host.take(ev.Leave(GRACE_S))
         case "suspect":
             return host.take(ev.Suspected(NodeId(what.about)))
         case word if word in TIMERS:
@@ -130,6 +134,8 @@ def make_due(core: Node, word: str) -> None:
         thief._resting_until_s = 0.0
     elif word == "refuse":
         parked[0] = replace(parked[0], until_s=0.0)
+    elif word == "over":
+        core.leaving._until_s = 0.0
     else:
         late_s = -thief._config.fish_deadline_s
         thief._out = {fish: replace(sent, at_s=late_s) for fish, sent in thief._out.items()}

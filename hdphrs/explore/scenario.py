@@ -12,8 +12,8 @@ What lives here: writing, reading and replaying them.  A replay goes through non
 
 `hungry`, `run`, `give`, `crash`, `crash-outer` and `kill-scheduler` name a scheduler; `rested`, `refuse` and `late` are
 timers of a node; `place` is the next task that the program places, `join` the next newcomer that the root lets in;
-`halt` is a node that learns that it was declared dead.  After `choose` come the numbers that the core's chooser
-answers.
+`halt` is a node that learns that it was declared dead, `leave` one that is told to leave, `over` the end of its time.
+After `choose` come the numbers that the core's chooser answers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable
 from hdphrs.audit.violation import Violation
 from hdphrs.errors import UsageError
 from hdphrs.explore.cluster import Cluster
-from hdphrs.explore.moves import SCHEDULER_WORDS, TIMERS, Move, blamed, make_due, slow_down
+from hdphrs.explore.moves import GRACE_S, SCHEDULER_WORDS, TIMERS, Move, blamed, make_due, slow_down
 from hdphrs.explore.scope import SCOPES, Scope
 from hdphrs.protocol import events as ev
 from hdphrs.protocol.tasks import ROOT, NodeId, Origin
@@ -143,6 +143,8 @@ def play(cluster: Cluster, scope: Scope, move: Move) -> None:
             cluster.outcast(node)
         case "suspect":
             cluster.feed(node, ev.Suspected(NodeId(move.about)))
+        case "leave":
+            cluster.feed(node, ev.Leave(GRACE_S))
         case "place":
             slot, placed, at = scope.placed[move.about]
             cluster.place_one(at, slot, placed)
@@ -177,6 +179,10 @@ def _is_possible(cluster: Cluster, scope: Scope, move: Move) -> bool:
             return host.core.victim.parked > 0
         case "late":
             return host.core.thief.out > 0
+        case "leave":
+            return move.node != ROOT and not host.core.leaving.under_way
+        case "over":
+            return host.core.leaving.under_way
         case "place":
             return move.about < len(scope.placed)
         case "join":
@@ -226,6 +232,6 @@ def _move(number: int, line: str) -> Move:
         return Move("suspect", int(words["by"]), int(words["accused"]), choices)
     if words.get("next"):
         return Move(words["next"], ROOT, int(words["index"]), choices)
-    if words.get("word") in (*TIMERS, "kill", "halt"):
+    if words.get("word") in (*TIMERS, "kill", "halt", "leave"):
         return Move(words["word"], int(words["alone"]), 0, choices)
     raise UsageError(f"line {number}: there is no move {line!r}")

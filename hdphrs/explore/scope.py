@@ -33,6 +33,7 @@ class Job:
     depth: int = 0
     at: int | None = None
     """Placed on this node by `spawn_at`; otherwise a spark."""
+    supervised: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class Scope:
     """Nodes that are declared dead and go on until they hear of it, and news of a death by way of another node."""
     crashes: int = 0
     """Deaths of schedulers."""
+    leaves: int = 0
+    """Nodes that are told to leave; their time is over at any moment, or never."""
     gives: bool = False
     """Whether schedulers give back tasks that they have not started."""
     rests: bool = False
@@ -88,7 +91,7 @@ class Scope:
         return cluster
 
     def _task(self, slot: int, job: Job) -> Task:
-        return task(b"%d" % slot, depth=job.depth, children=1, code=b"")
+        return task(b"%d" % slot, depth=job.depth, children=1, code=b"", supervised=job.supervised)
 
 
 WIDE = replace(NARROW, fish_max=2, want_max=2, guards_max=2, start_max=2, parked_max=2)
@@ -257,6 +260,32 @@ SCOPES: dict[str, Scope] = {
             crashes=1,
             config=PIECES,
             must=(*STEALING, "orphans", "crashes", "pieces"),
+        ),
+        Scope(
+            "leaving",
+            "a nested task, given back; a node leaves, in time or not",
+            (Job(1),),
+            leaves=1,
+            gives=True,
+            must=("stolen", "given", "leaves_seen", "left", "left_nothing", "denied"),
+        ),
+        Scope(
+            "unsupervised",
+            "a spark that nobody supervises, given back; the root works; a node leaves, in time or not",
+            (Job(supervised=False),),
+            root_works=True,
+            leaves=1,
+            gives=True,
+            must=("stolen", "given", "leaves_seen", "left", "left_nothing", "lost"),
+        ),
+        Scope(
+            "parting",
+            "a nested task; the root works; a node leaves, in time or not; 1 death",
+            (Job(1),),
+            root_works=True,
+            leaves=1,
+            deaths=1,
+            must=(*STEALING, "orphans", "leaves_seen", "left", "left_nothing"),
         ),
         Scope(
             "wide",

@@ -43,6 +43,7 @@ class World(NamedTuple):
     suspicions: int
     crashes: int
     lates: int
+    leaves: int
     joins: int
     placed: int
 
@@ -124,6 +125,18 @@ class Space:
             for node in range(self.nodes):
                 if state[node] != GONE and self._steps.about[state[node]].fishing:
                     yield from self._acted(state, node, Act("late"), spent)
+        yield from self._leaves(state)
+
+    def _leaves(self, state: State) -> Iterator[Step]:
+        world: World = self._numbers.values[state[-1]]
+        for node in range(1, self.nodes):
+            if state[node] in (GONE, ABSENT):
+                continue
+            if self._steps.about[state[node]].leaving:
+                yield from self._acted(state, node, Act("over"), state[-1])
+            elif world.leaves:
+                spent = self._spent[state[-1], "leaves", world.leaves - 1]
+                yield from self._acted(state, node, Act("leave"), spent)
 
     def _deaths(self, state: State) -> Iterator[Step]:
         world: World = self._numbers.values[state[-1]]
@@ -232,7 +245,7 @@ class Space:
         for host in cluster.hosts.values():
             check_fields(host.core)
         scope = self.scope
-        world = World(scope.deaths, scope.suspicions, scope.crashes, scope.lates, joins=0, placed=0)
+        world = World(scope.deaths, scope.suspicions, scope.crashes, scope.lates, scope.leaves, joins=0, placed=0)
         return self.look(cluster, self._numbers.of("world", world))
 
     def look(self, cluster: Cluster, world: int) -> State:

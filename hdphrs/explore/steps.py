@@ -74,10 +74,11 @@ class About(NamedTuple):
     others: frozenset[NodeId]
     dead: frozenset[NodeId]
     fishing: bool
+    leaving: bool
     idle: bool
 
 
-NOBODY = About((), (), frozenset(), frozenset(), fishing=False, idle=True)
+NOBODY = About((), (), frozenset(), frozenset(), fishing=False, leaving=False, idle=True)
 
 
 class Steps:
@@ -132,6 +133,11 @@ class Steps:
         outcome.labels = (
             *counted,
             *sent,
+            *(
+                f"{effect.parting.name.lower()}"
+                for effect in effects
+                if isinstance(effect, fx.Fence) and effect.parting
+            ),
             *(["joins"] if any(isinstance(effect, fx.Admit) for effect in effects) else []),
             *(["strangers"] if strange else []),
             *(verdict.name.lower() for verdict in verdicts if verdict is not Verdict.VALUE),
@@ -154,5 +160,6 @@ class Steps:
             others=frozenset(core.members.others()),
             dead=frozenset(node for node in known if core.members.is_dead(node)),
             fishing=core.thief.out > 0,
+            leaving=core.leaving.under_way,
             idle=host.is_idle,
         )

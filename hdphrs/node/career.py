@@ -49,7 +49,7 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
             feed=feed,
             program=program,
             on_join=report.joined,
-            on_death=report.died,
+            on_death=report.gone,
             on_work=report.worked,
             on_value=report.used,
         )

@@ -16,7 +16,7 @@ from hdphrs.protocol import effects as fx
 from hdphrs.protocol.events import Event, Suspected, Tick
 from hdphrs.protocol.messages import Keep
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import PROGRAM, ROOT, Member, NodeId, Origin, Outcome, Piece, Spark
+from hdphrs.protocol.tasks import PROGRAM, ROOT, Member, NodeId, Origin, Outcome, Parting, Piece, Spark
 from hdphrs.transport.interface import Fenced, Noted, Transport, TransportEvent
 from hdphrs.wire import local
 from hdphrs.wire.codec import pack_outcome
@@ -67,7 +67,7 @@ class Driver:
         feed: Feed | None = None,
         program: ProgramLink | None = None,
         on_join: Callable[[Member], None] = lambda member: None,
-        on_death: Callable[[NodeId, int], None] = lambda node, recreated: None,
+        on_death: Callable[[NodeId, int, Parting], None] = lambda node, recreated, parting: None,
         on_work: Callable[[NodeId, Work], None] = lambda node, work: None,
         on_value: Callable[[float], None] = lambda cost_s: None,
     ) -> None:
@@ -76,7 +76,8 @@ class Driver:
             feed: in place of `core.handle`, to record what it does.
             program: the link to the program, at the root.
             on_join: told, at the root, of each node that has joined.
-            on_death: told of each node that is declared dead and of how many tasks were re-created here for it.
+            on_death: told of each node that is declared dead or has left, of how many tasks were re-created here for
+                it, and which of the two it was.
             on_work: told, at the root, what a node has done so far.
             on_value: told, at the root, how much work is behind a value that the program has got.
         """
@@ -97,7 +98,7 @@ class Driver:
         self._on_value = on_value
         self._armed_s: float | None = None
         self._rearm = trio.Event()
-        self._epoch = 0
+        self._roster = (0, 0)
 
     def attach_transport(self, transport: Transport) -> None:
         """The transport delivers to `hear`, so it is made after the driver."""
@@ -122,8 +123,8 @@ class Driver:
         for event in events:
             for effect in self._feed(event, now_s):
                 self._carry_out(effect)
-        if self.core.epoch != self._epoch:
-            self._epoch = self.core.epoch
+        if self.core.roster != self._roster:
+            self._roster = self.core.roster
             self.tell_nodes()
         self._schedulers.flush()
         if self._program is not None:
@@ -155,9 +156,9 @@ class Driver:
                 self._on_join(member)
             case fx.Connect(member):
                 self._peers().connect(member)
-            case fx.Fence(node, recreated):
+            case fx.Fence(node, recreated, parting):
                 self._peers().fence(node)
-                self._on_death(node, recreated)
+                self._on_death(node, recreated, parting)
             case fx.StopSchedulers():
                 self.tell_work()
                 self.stopping.set()

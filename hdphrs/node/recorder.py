@@ -17,8 +17,8 @@ from hdphrs import __version__
 from hdphrs.config import CoreConfig
 from hdphrs.errors import InternalError, StartError
 from hdphrs.protocol import events as ev
-from hdphrs.protocol.effects import Effect
-from hdphrs.protocol.messages import Term
+from hdphrs.protocol.effects import Effect, Send
+from hdphrs.protocol.messages import Bye, TermAck
 from hdphrs.protocol.node import COUNTERS, Node
 from hdphrs.wire.settings import NodeSettings
 from hdphrs.wire.trace import SUFFIX, Header, Record, encode_header, encode_record, first_line
@@ -65,13 +65,12 @@ class Recorder:
     def handle(self, core: Node, event: ev.Event, now_s: float) -> list[Effect]:
         """`core.handle(event, now_s)`, recorded even if it raises."""
         self._draws.clear()
-        counted = _counted_by_others(core, event)
         try:
             effects = core.handle(event, now_s)
         except Exception:
-            self._record(Record(now_s, event, tuple(self._draws), counted, None))
+            self._record(Record(now_s, event, tuple(self._draws), (), None))
             raise
-        self._record(Record(now_s, event, tuple(self._draws), counted, tuple(effects)))
+        self._record(Record(now_s, event, tuple(self._draws), _counted_by_others(core, effects), tuple(effects)))
         return effects
 
     def close(self) -> None:
@@ -101,9 +100,9 @@ def life_of(settings: NodeSettings, config: CoreConfig, now_s: float) -> Header:
     return Header(run, settings.root, settings.host, os.getpid(), time.time(), now_s, config)
 
 
-def _counted_by_others(core: Node, event: ev.Event) -> tuple[tuple[str, int], ...]:
-    """TERM is answered with counters, and the schedulers have put theirs among those of the core."""
-    if not (isinstance(event, ev.Received) and isinstance(event.message, Term)):
+def _counted_by_others(core: Node, effects: list[Effect]) -> tuple[tuple[str, int], ...]:
+    """The last word of a node tells its counters, and the schedulers have put theirs among those of the core."""
+    if not any(isinstance(effect, Send) and isinstance(effect.message, TermAck | Bye) for effect in effects):
         return ()
     return tuple((name, number) for name, number in core.counters.items() if name not in COUNTERS)
 

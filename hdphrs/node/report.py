@@ -15,7 +15,7 @@ from hdphrs.node.books import Work
 from hdphrs.node.driver import work_beat_s
 from hdphrs.node.life import say
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import ROOT, Member, NodeId
+from hdphrs.protocol.tasks import ROOT, Member, NodeId, Parting
 from hdphrs.wire.settings import NodeSettings
 
 COUNTERS = {
@@ -29,6 +29,7 @@ COUNTERS = {
     "fish_answered": "Steal attempts of others that were answered with sparks.",
     "replicas": "Tasks re-created because a node died.",
     "deaths_seen": "Nodes declared dead.",
+    "leaves_seen": "Nodes that took their leave.",
     "crashes": "Scheduler processes that died.",
     "duplicates_run": "Results that came when the future was full already.",
     "stale": "Late replies that were ignored.",
@@ -74,6 +75,7 @@ class Report:
         self._started_s = monotonic()
         self._members = {ROOT: Member(ROOT, settings.host, settings.slots, ("", 0), os.getpid())}
         self._died_s: dict[NodeId, float] = {}
+        self._left: dict[NodeId, Parting] = {}
         self._told: dict[NodeId, _Told] = {}
         self._used_s = 0.0
 
@@ -85,15 +87,19 @@ class Report:
         """A node is there."""
         self._members[member.node] = member
 
-    def died(self, node: NodeId, recreated: int) -> None:
-        """A node was declared dead; this one has re-created so many tasks for it."""
-        self._died_s[node] = monotonic() - self._started_s
-        if node in self._told:
-            self._told[node] = self._told[node].up_to(monotonic(), work_beat_s(len(self._members)))
+    def gone(self, node: NodeId, recreated: int, parting: Parting) -> None:
+        """A node was declared dead, or has left; this one has re-created so many tasks for it."""
+        if parting is Parting.DIED:
+            self._died_s[node] = monotonic() - self._started_s
+            if node in self._told:
+                self._told[node] = self._told[node].up_to(monotonic(), work_beat_s(len(self._members)))
+        else:
+            self._left[node] = parting
         member = self._members[node]
         tasks = "1 task runs" if recreated == 1 else f"{recreated} tasks run"
         again = f"; {tasks} again from here" if recreated else ""
-        say(f"node {node} on {member.host} (process {member.pid}) has died{again}")
+        how = "has died" if parting is Parting.DIED else "has left"
+        say(f"node {node} on {member.host} (process {member.pid}) {how}{again}")
 
     def worked(self, node: NodeId, work: Work) -> None:
         """What a node has done so far."""
@@ -110,13 +116,17 @@ class Report:
         lost_s = self._all_lost_s
         if lost_s < TOLD_S_MIN:
             return
-        dead = len(self._died_s)
+        dead = sum(map(self._took_along, self._members))
         whom = "scheduler processes" if not dead else "1 node" if dead == 1 else f"{dead} nodes"
         say(f"lost {lost_s:.1f} s of work with {whom}, computed {self._again_s:.1f} s again")
 
     def _lost_s(self, node: NodeId) -> float:
         work = self._work(node)
-        return work.lost_s + (work.at_risk_s if node in self._died_s else 0.0)
+        return work.lost_s + (work.at_risk_s if self._took_along(node) else 0.0)
+
+    def _took_along(self, node: NodeId) -> bool:
+        """Whether what ran there is lost: it died, or left too late."""
+        return node in self._died_s or self._left.get(node) is Parting.LEFT
 
     @property
     def _again_s(self) -> float:
@@ -160,6 +170,7 @@ class Report:
             "pid": member.pid,
             "slots": member.slots,
             "died": False if died_s is None else round(died_s, 6),
+            "left": member.node in self._left,
             "work_s": round(self._work(member.node).done_s, 6),
             "lost_s": round(self._lost_s(member.node), 6),
             **{name: counters.get(CORE_NAMES.get(name, name), 0) for name in COUNTERS},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hdphrs.protocol.messages import Message
-from hdphrs.protocol.tasks import Member, NodeId, Origin, Outcome, Spark
+from hdphrs.protocol.tasks import Member, NodeId, Origin, Outcome, Parting, Spark
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +67,17 @@ class Connect:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """`node` is dead for ever: close its connection, drop what is queued, refuse it from now on.  `recreated` counts
-    the tasks that this node re-created because of it (for the log)."""
+    """`node` is dead for ever, or has left: close its connection, drop what is queued, refuse it from now on.
+    `recreated` counts the tasks that this node re-created because of it (for the log)."""
 
     node: NodeId
     recreated: int
+    parting: Parting = Parting.DIED
 
 
 @dataclass(frozen=True, slots=True)
 class StopSchedulers:
-    """TERM: end all schedulers; what else TERM asks for follows as effects of its own."""
+    """TERM, or this node leaves: end all schedulers; what else there is to do follows as effects of its own."""
 
 
 @dataclass(frozen=True, slots=True)

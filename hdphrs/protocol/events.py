@@ -117,6 +117,13 @@ class Suspected:
 
 
 @dataclass(frozen=True, slots=True)
+class Leave:
+    """At any node but the root: it is to hand over what it has, and to be gone within `grace_s`."""
+
+    grace_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time has passed; see `Node.next_deadline`."""
 
@@ -141,4 +148,5 @@ Event = (
     | Tick
     | Terminate
     | Kept
+    | Leave
 )

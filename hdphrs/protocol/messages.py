@@ -9,7 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hdphrs.protocol.tasks import FishId, Member, NodeId, Outcome, Piece, RecallId, RequestId, Spark, TaskRef
+from hdphrs.protocol.tasks import (
+    FishId,
+    Member,
+    NodeId,
+    Outcome,
+    Parting,
+    Piece,
+    RecallId,
+    RequestId,
+    Spark,
+    TaskRef,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +73,7 @@ class Obsolete:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """V -> T: here they are.  Always accepted, solicited or not."""
+    """V -> T: here they are.  Always accepted, solicited or not: a node that leaves asks nobody."""
 
     fish: FishId
     sparks: tuple[Spark, ...]
@@ -133,12 +144,13 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Welcome:
-    """root -> newcomer: your id, who is there, who is dead."""
+    """root -> newcomer: your id, who is there, who is dead, who of those there is leaving."""
 
     you: NodeId
     epoch: int
     members: tuple[Member, ...]
     dead: tuple[NodeId, ...]
+    leaving: tuple[NodeId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +170,33 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True)
 class DeadNode:
-    """root -> all: `node` is declared dead.  Epochs increase by one; everybody hears the same order."""
+    """root -> all: `node` is declared dead, or has left.  Epochs increase by one; everybody hears the same order."""
 
     node: NodeId
     epoch: int
+    parting: Parting = Parting.DIED
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """N -> all: I leave; give me nothing more, and tell me when you have all that I have sent."""
+
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """all -> N: I have it, and have sent you all that I had to send."""
+
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bye:
+    """N -> root: I am gone; these are my counters for the report."""
+
+    parting: Parting
+    counters: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +231,9 @@ Message = (
     | Joined
     | Suspect
     | DeadNode
+    | Leaving
+    | Noted
+    | Bye
     | Term
     | TermAck
 )

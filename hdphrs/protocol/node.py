@@ -16,6 +16,7 @@ and send a `Tick` not later than `next_deadline()`.  `now` never decreases.  The
   words, because to the dead nothing is sent;
 * what a scheduler has said comes before the news of its death, and nothing of it after; it is up before it is hungry,
   and answers or returns only what it holds;
+* the root is not told to leave, and nobody before WELCOME;
 * an exception out of `handle` is a bug, after which the state is undefined: the process ends (fail-stop, hole R7).
 
 After `Halt` the node has no more effects.
@@ -34,13 +35,26 @@ from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.code import CodeStore
 from hdphrs.protocol.effects import Deliver, Demand, Effect, Fence, Halt, Send, Start, StopSchedulers, Teach
+from hdphrs.protocol.leaving import Leaving
 from hdphrs.protocol.membership import Membership
 from hdphrs.protocol.pieces import Pieces
 from hdphrs.protocol.reruns import Reruns
 from hdphrs.protocol.schedulers import Schedulers
 from hdphrs.protocol.sparkpool import Sparkpool
 from hdphrs.protocol.supervisor import Supervisor
-from hdphrs.protocol.tasks import ROOT, FishId, NodeId, Origin, Outcome, Piece, Spark, Task, TaskRef, Verdict
+from hdphrs.protocol.tasks import (
+    ROOT,
+    FishId,
+    NodeId,
+    Origin,
+    Outcome,
+    Parting,
+    Piece,
+    Spark,
+    Task,
+    TaskRef,
+    Verdict,
+)
 from hdphrs.protocol.thief import Thief
 from hdphrs.protocol.victim import Victim
 
@@ -54,6 +68,7 @@ COUNTERS = (
     "fish_answered",
     "replicas",
     "deaths_seen",
+    "leaves_seen",
     "crashes",
     "duplicates",
     "stale",
@@ -107,6 +122,7 @@ class Node:
         self.schedulers = Schedulers(self._config, self.pool, self._is_wanted)
         self.thief = Thief(me, self._config, self._choose)
         self.victim = Victim(me, self._config, self.pool, self.supervisor, self._give, self.members)
+        self.leaving = Leaving(me, self.members)
         self.code = CodeStore()
         self.pieces = Pieces(self._config)
         """At the root."""
@@ -120,26 +136,31 @@ class Node:
         if self._over:
             return []
         effects = self._dispatch(event, now)
-        self._over = bool(effects) and isinstance(effects[-1], Halt)
-        if self._awaited is None and self.me is not None and not self._over:
+        if self._awaited is None and self.me is not None and not _ends(effects):
             effects += self._settle(now, insist=isinstance(event, ev.Exported | ev.GivenBack))
+        self._over = _ends(effects)
         return effects
 
     def next_deadline(self) -> float | None:
         """When `handle` wants a `Tick` at the latest; None for never."""
         if self.me is None or self._over or self._awaited is not None:
             return None
-        deadlines = (self.victim.next_deadline(), self.thief.next_deadline())
+        deadlines = (self.victim.next_deadline(), self.thief.next_deadline(), self.leaving.next_deadline())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def live_nodes(self) -> list[NodeId]:
-        """All live nodes, self first."""
-        return [] if self.me is None else self.members.live()
+        """Self, and all live nodes that do not leave."""
+        return [] if self.me is None else [self.me, *self.members.staying()]
 
     @property
     def epoch(self) -> int:
-        """Grows with every node that joins or dies; 0 for a newcomer without WELCOME."""
+        """Grows with every node that joins, dies or has left; 0 for a newcomer without WELCOME."""
         return 0 if self.me is None else self.members.epoch
+
+    @property
+    def roster(self) -> tuple[int, int]:
+        """Changes whenever `live_nodes` does."""
+        return (0, 0) if self.me is None else self.members.roster
 
     # ---- dispatch --------------------------------------------------------------------------------------------
 
@@ -173,6 +194,10 @@ class Node:
                 return self.members.on_arrived(event) if self._awaited is None else []  # too late
             case ev.Suspected(node):
                 return self._on_suspicion(node)
+            case ev.Leave(grace_s):
+                assert self.me != ROOT, "the root cannot leave"
+                self.thief.stop()
+                return self.leaving.begin(grace_s, now)
             case ev.Tick():
                 self._count("stale", self.thief.expire(now))
                 return self.victim.expire(now)
@@ -192,13 +217,13 @@ class Node:
             case msg.Fish():
                 return self.victim.on_fish(message, now)
             case msg.NoWork(fish):
-                self._count("stale", not self.thief.on_nowork(fish, len(self.members.others()), now))
+                self._count("stale", not self.thief.on_nowork(fish, len(self.members.staying()), now))
                 return []
             case msg.Schedule(fish, sparks):
                 return self._on_schedule(sender, fish, sparks)
             case msg.Req():
                 return [
-                    Send(sender, self.supervisor.on_req(message, thief_is_dead=self.members.is_dead(message.thief)))
+                    Send(sender, self.supervisor.on_req(message, thief_is_dead=self.members.is_going(message.thief)))
                 ]
             case msg.Auth(request):
                 return self._replied(self.victim.on_auth(request))
@@ -228,12 +253,21 @@ class Node:
                 self.code.knows(sender, digest)
                 return []
             case msg.Joined():
-                return self.members.on_joined(message)
+                return [*self.members.on_joined(message), *self.leaving.greet(message.member.node)]
             case msg.Suspect(node):
                 return self._on_suspicion(node)
-            case msg.DeadNode(node, epoch):
+            case msg.DeadNode(node, epoch, parting):
                 self.members.epoch = epoch
-                return self._on_dead_node(node)
+                return self._on_dead_node(node, parting)
+            case msg.Leaving(round_):
+                return self._on_leaving(sender, round_)
+            case msg.Noted(round_):
+                self._count("stale", not self.leaving.on_noted(sender, round_))
+                self.victim.forget(sender)
+                return []
+            case msg.Bye(parting, counters):
+                self.reports[sender] = dict(counters)
+                return self._on_bye(sender, parting)
             case msg.Term():
                 counters = tuple(self.counters.items())
                 return [StopSchedulers(), Send(ROOT, msg.TermAck(counters)), Halt()]
@@ -247,11 +281,13 @@ class Node:
         """Everybody speaks for itself; the root alone rules, and hears accusations."""
         match message:
             case msg.Fish(_, thief):
-                return thief == sender
+                return thief == sender and not self.members.is_going(sender)
             case msg.Req():
                 return message.victim == sender
-            case msg.Suspect():
+            case msg.Suspect() | msg.Bye():
                 return self.me == ROOT
+            case msg.Leaving():
+                return sender != ROOT
             case _:
                 return sender == ROOT or not isinstance(message, RULINGS)
 
@@ -286,7 +322,7 @@ class Node:
         self._count("placed")
         if len(crashes) >= self._config.attempts_max:
             return [self._deliver(ref, Outcome(Verdict.CRASHED, task.name.encode(), crashes))]
-        if self.members.is_dead(node):
+        if self.members.is_going(node):
             self.pool.add(self.supervisor.register(ref, task, crashes, pieces))
             return []
         if not self.members.is_live(node):
@@ -420,25 +456,39 @@ class Node:
             return self._acknowledged(node)
         return [*effects, *self._on_dead_node(node)] if self.me == ROOT else effects
 
-    def _on_dead_node(self, dead: NodeId) -> list[Effect]:
-        """DEADNODE (lines 28 to 36): the second level of recovery."""
+    def _on_dead_node(self, dead: NodeId, parting: Parting = Parting.DIED) -> list[Effect]:
+        """DEADNODE (lines 28 to 36): the second level of recovery.  Of a node that has left too: it may have gone
+        before it was done, and what was about to be sent to it is where it was, under a record that names it."""
         if dead == self.me:
             return [Halt("declared dead while it was stopped or cut off", rejoin=True)]
         self.members.bury(dead)
-        self._count("deaths_seen")
+        self._count("deaths_seen" if parting is Parting.DIED else "leaves_seen")
         self.code.forget(("node", dead))
         self.thief.on_death(dead)
+        self.leaving.on_death(dead)
         self._drop(lambda spark: spark.ref.node == dead)
         effects, orphans = self.victim.on_death(dead)
         self._count("orphans", orphans)
-        recreated, lost = self.supervisor.on_death(dead)
+        recreated, lost = self.supervisor.on_death(dead, parting)
         effects += self.reruns.ask(recreated)
         remaining = sum(self.supervisor.wants(spark) for spark in recreated)
         self._count("replicas", remaining)
         for ref, task, outcome in lost:
             self._learn(ref, task, outcome)
             effects.append(self._deliver(ref, outcome))
-        return [Fence(dead, remaining), *effects]
+        return [Fence(dead, remaining, parting), *effects]
+
+    def _on_leaving(self, leaver: NodeId, round_: int) -> list[Effect]:
+        """LEAVING: nothing is given to it any more, nor asked of it; what it gives is welcome."""
+        self.members.let_go(leaver)
+        self.thief.on_death(leaver)
+        self.victim.forget(leaver)
+        return [Send(leaver, msg.Noted(round_))]
+
+    def _on_bye(self, leaver: NodeId, parting: Parting) -> list[Effect]:
+        if self._awaited is not None:
+            return self._acknowledged(leaver)
+        return [*self.members.rule(leaver, parting), *self._on_dead_node(leaver, parting)]
 
     # ---- joining and ending ----------------------------------------------------------------------------------
 
@@ -466,23 +516,46 @@ class Node:
     def _settle(self, now: float, *, insist: bool) -> list[Effect]:
         """Feed the hungry, then the thieves who wait, then look elsewhere; ask the schedulers for more if needed."""
         effects: list[Effect] = []
-        for origin, sparks in self.schedulers.assign():
+        leaving = self.leaving.under_way
+        if leaving and self._holds_something():
+            self.leaving.stir()
+        for origin, sparks in self.schedulers.assign(threads_only=leaving):
             self._count("tasks_started", len(sparks))
             for digest, data in self.code.missing(("scheduler", origin), sparks):
                 effects.append(Teach(origin, digest, data))
             effects.append(Start(origin, tuple(sparks)))
         if self.victim.parked:
             effects += self.victim.serve_parked()
-        hungry = self.schedulers.hungry and not len(self.pool)
+        if leaving:
+            effects += self._evacuate()
+        hungry = self.schedulers.hungry and not len(self.pool) and not leaving
         if hungry:
-            fish = self.thief.hunt(self.members.others(), now)
+            fish = self.thief.hunt(self.members.staying(), now)
             self._count("fish_sent", len(fish))
             effects += fish
-        wanted = hungry or (self.victim.parked > 0 and not self.pool.stealable)
+        wanted = leaving or hungry or (self.victim.parked > 0 and not self.pool.stealable)
         if wanted != self._demanding or (wanted and insist):
             self._demanding = wanted
             effects.append(Demand(wanted))
-        return effects
+        return [*effects, *self._part(now)] if leaving else effects
+
+    def _evacuate(self) -> list[Effect]:
+        if not self.pool.stealable:
+            return []
+        homes = self.members.staying()
+        first = self._choose(len(homes))
+        return self.victim.evacuate([*homes[first:], *homes[:first]])
+
+    def _part(self, now: float) -> list[Effect]:
+        effects, parting = self.leaving.proceed(now, holds=self._holds_something())
+        if parting is None:
+            return effects
+        return [*effects, StopSchedulers(), Send(ROOT, msg.Bye(parting, tuple(self.counters.items()))), Halt()]
+
+    def _holds_something(self) -> bool:
+        guarded = any(True for _ in self.victim.guarded())
+        waiting = any(True for _ in self.reruns)
+        return bool(len(self.pool) or guarded or waiting or self.schedulers.busy or len(self.supervisor))
 
     def _self(self) -> NodeId:
         assert self.me is not None, "WELCOME comes before any other event"
@@ -490,3 +563,7 @@ class Node:
 
     def _count(self, name: str, amount: int = 1) -> None:
         self.counters[name] += amount
+
+
+def _ends(effects: list[Effect]) -> bool:
+    return bool(effects) and isinstance(effects[-1], Halt)

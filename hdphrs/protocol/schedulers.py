@@ -50,6 +50,11 @@ class Schedulers:
         """Whether somebody waits for work."""
         return bool(self._hungry)
 
+    @property
+    def busy(self) -> bool:
+        """Whether somebody runs something, or has got something and not answered."""
+        return len(self._hungry) < len(self._up) or any(scheduler.held for scheduler in self._up.values())
+
     def held(self) -> list[Spark]:
         """For checks of the invariants."""
         return [spark for scheduler in self._up.values() for spark in scheduler.held.values()]
@@ -69,17 +74,22 @@ class Schedulers:
             del self._hungry[origin]
             self._up[origin].room = 0
 
-    def assign(self) -> list[tuple[Origin, list[Spark]]]:
-        """Hand tasks to the hungry, in the order in which they asked: a fair share, few when few are left."""
+    def assign(self, *, threads_only: bool = False) -> list[tuple[Origin, list[Spark]]]:
+        """Hand tasks to the hungry, in the order in which they asked: a fair share, few when few are left.
+
+        Args:
+            threads_only: nothing that may migrate.
+        """
         handed: list[tuple[Origin, list[Spark]]] = []
         pool = self._pool
-        while self._hungry and len(pool):
+        least = pool.stealable if threads_only else 0
+        while self._hungry and len(pool) > least:
             origin = next(iter(self._hungry))
             scheduler = self._up[origin]
-            share = -(-len(pool) // (2 * len(self._up)))
+            share = -(-(len(pool) - least) // (2 * len(self._up)))
             wanted = max(1, min(share, scheduler.room, self._config.start_max))
             sparks: list[Spark] = []
-            while len(pool) and len(sparks) < wanted:
+            while len(pool) > least and len(sparks) < wanted:
                 spark = pool.take()
                 if self._is_wanted(spark):
                     key = (spark.ref, spark.replica)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hdphrs.protocol.messages import Auth, Denied, Obsolete, Req
-from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Piece, Spark, Task, TaskRef, Verdict
+from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Parting, Piece, Spark, Task, TaskRef, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,9 @@ class Supervisor:
         if record is not None and spark.replica == record.replica:
             record.crashes = spark.crashes
 
-    def on_death(self, dead: NodeId) -> tuple[list[Spark], list[tuple[TaskRef, Task, Outcome]]]:
+    def on_death(
+        self, dead: NodeId, parting: Parting = Parting.DIED
+    ) -> tuple[list[Spark], list[tuple[TaskRef, Task, Outcome]]]:
         """DEADNODE (lines 33 to 36): re-create what may have been lost, threads as sparks too (hole R9).
 
         Returns:
@@ -138,7 +140,8 @@ class Supervisor:
         lost: list[tuple[TaskRef, Task, Outcome]] = []
         for ref, record in self._records.items():
             if not record.task.supervised:
-                if record.left and (not record.placed or record.location == OnNode(dead)):
+                anywhere = parting is not Parting.LEFT_NOTHING
+                if record.left and (record.location == OnNode(dead) if record.placed else anywhere):
                     lost.append((ref, record.task, _lost(record.task, dead)))
             elif covers(record.location, dead):
                 record.replica += 1

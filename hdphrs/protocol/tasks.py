@@ -22,6 +22,18 @@ RecallId = NewType("RecallId", int)
 
 ROOT = NodeId(0)
 PROGRAM = Origin(0)
+UNASKED = FishId(0)
+"""No thief's: the fish that a SCHEDULE answers which nobody has asked for."""
+
+
+class Parting(IntEnum):
+    """How a node has gone."""
+
+    DIED = 0
+    LEFT = 1
+    """It took its leave when its time was over; what it still had is lost with it."""
+    LEFT_NOTHING = 2
+    """It took its leave, and nothing of any task was there, or on its way there or from there, any more."""
 
 
 class TaskRef(NamedTuple):

@@ -94,6 +94,11 @@ class Thief:
         if self._favourite == dead:
             self._favourite = None
 
+    def stop(self) -> None:
+        """This node leaves: nobody will answer it."""
+        self._out.clear()
+        self._resting_until_s = None
+
     def expire(self, now: float) -> int:
         """Give up fish past their deadline, and end a rest; how many fish (hole R5)."""
         if self._resting_until_s is not None and self._resting_until_s <= now:

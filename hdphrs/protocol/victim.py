@@ -1,7 +1,8 @@
 """The victim: answers thieves from the sparkpool, with the supervisors' leave (paper, section 4.1).
 
 What lives here: guards, that is sparks reserved for a thief until their supervisor has answered, and parked fish, that
-is thieves who are kept waiting because the pool is empty.
+is thieves who are kept waiting because the pool is empty.  A node that leaves gives everything away unasked, in the
+same manner.
 
 A guard is kept until the answer comes, even when its thief dies: then the spark stays, and the supervisor is told so by
 an ACK in our own name.  Only the death of the supervisor releases a guard without an answer (hole R1).  Together with
@@ -11,7 +12,7 @@ request ids this leaves no reply that could hit another spark (hole R3).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hdphrs.config import CoreConfig
@@ -20,7 +21,7 @@ from hdphrs.protocol.membership import Membership
 from hdphrs.protocol.messages import Ack, Fish, NoWork, Req
 from hdphrs.protocol.sparkpool import Sparkpool
 from hdphrs.protocol.supervisor import Supervisor
-from hdphrs.protocol.tasks import FishId, NodeId, RequestId, Spark
+from hdphrs.protocol.tasks import UNASKED, FishId, NodeId, RequestId, Spark
 
 
 @dataclass(slots=True)
@@ -70,7 +71,7 @@ class Victim:
         self._supervisor = supervisor
         self._give = give
         self._members = members
-        self._is_dead = members.is_dead
+        self._is_going = members.is_going
         self._guards: dict[RequestId, Guard] = {}
         self._next_request = 1
         self._parked: deque[_Parked] = deque()
@@ -86,7 +87,7 @@ class Victim:
 
     def on_fish(self, message: Fish, now: float) -> list[Effect]:
         """FISH (lines 1 to 10): give the oldest half of the pool, or keep the fish until there is something."""
-        effects = self._answer(message)
+        effects = self._answer(message, self._half(message))
         if effects:
             return effects
         if len(self._parked) >= self._config.parked_max:
@@ -98,12 +99,28 @@ class Victim:
         """Answer those who wait, first come first served, while there are sparks."""
         effects: list[Effect] = []
         while self._parked and self._pool.stealable:
-            answer = self._answer(self._parked[0].message)
+            message = self._parked[0].message
+            answer = self._answer(message, self._half(message))
             if not answer:
                 break
             self._parked.popleft()
             effects += answer
         return effects
+
+    def evacuate(self, homes: Sequence[NodeId]) -> list[Effect]:
+        """This node leaves: all that may migrate goes to `homes` in turn, as if they had asked for it."""
+        effects: list[Effect] = []
+        before = 0
+        while self._pool.stealable != before:
+            before = self._pool.stealable
+            share = -(-before // len(homes))
+            for home in homes:
+                effects += self._answer(Fish(UNASKED, home, share), share)
+        return effects
+
+    def forget(self, thief: NodeId) -> None:
+        """It does not wait here any more."""
+        self._parked = deque(parked for parked in self._parked if parked.message.thief != thief)
 
     def expire(self, now: float) -> list[Effect]:
         """Refuse those who have waited long enough."""
@@ -124,7 +141,7 @@ class Victim:
             return None
         spark, catch = guard.spark, guard.catch
         catch.pending -= 1
-        if self._is_dead(catch.thief):
+        if self._is_going(catch.thief):
             self._pool.put_back([spark])
             return [Send(spark.ref.node, Ack(spark.ref, spark.replica, self._me))]
         return self._send(catch, [spark])
@@ -148,21 +165,23 @@ class Victim:
         Returns:
             The effects, and how many orphans there were.
         """
-        self._parked = deque(parked for parked in self._parked if parked.message.thief != dead)
+        self.forget(dead)
         orphaned = [request for request, guard in self._guards.items() if guard.spark.ref.node == dead]
         effects: list[Effect] = []
         for request in orphaned:
             effects += self._refuse(self._guards.pop(request).catch)
         return effects, len(orphaned)
 
-    def _answer(self, message: Fish) -> list[Effect]:
+    def _half(self, message: Fish) -> int:
+        return min(message.want, (self._pool.stealable + 1) // 2)
+
+    def _answer(self, message: Fish, wanted: int) -> list[Effect]:
         """Give at once what needs no leave, else reserve and ask; nothing if there is nothing."""
-        catch = _Catch(message.fish, message.thief)
+        catch = _Catch(message.fish, message.thief, answered=message.fish == UNASKED)
         granted: list[Spark] = []
         kept: list[Spark] = []
         """Unsupervised: the thief may be one of the dead of whom we have not heard, and nobody would miss the spark."""
         requests: list[Effect] = []
-        wanted = min(message.want, (self._pool.stealable + 1) // 2)
         size_bytes = 0
         while (
             self._pool.stealable and len(granted) + len(requests) < wanted and size_bytes <= self._config.give_bytes_max
@@ -202,7 +221,7 @@ class Victim:
     def _refuse(self, catch: _Catch) -> list[Effect]:
         """One guard less; if it was the last and nothing was sent, the thief is told."""
         catch.pending -= 1
-        if catch.pending or catch.answered or self._is_dead(catch.thief):
+        if catch.pending or catch.answered or self._is_going(catch.thief):
             return []
         catch.answered = True
         return [Send(catch.thief, NoWork(catch.fish))]

@@ -12,7 +12,7 @@ from hdphrs.protocol import effects as fx
 from hdphrs.protocol.events import Arrived
 from hdphrs.protocol.messages import Keep
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import PROGRAM, ROOT, Member, NodeId, Outcome, TaskRef, Verdict
+from hdphrs.protocol.tasks import PROGRAM, ROOT, Member, NodeId, Outcome, Parting, TaskRef, Verdict
 from hdphrs.sim.client import Client
 from hdphrs.sim.draw import Draw, stream
 from hdphrs.sim.errors import Stuck, Wrong
@@ -54,7 +54,7 @@ class Cluster:
         self.retired: list[Node] = []
         """Cores of hosts that have ended."""
         self.deaths = 0
-        """Hosts that ended before the run did, or were declared dead."""
+        """Nodes that were declared dead, or have left something behind."""
         self._seed = seed
         self._chance = stream(seed, "cluster")
         self._sampling = stream(seed, "sampling")
@@ -151,13 +151,15 @@ class Cluster:
 
     # ---- fences and ends -------------------------------------------------------------------------------------
 
-    def fence(self, host: Host, node: NodeId) -> None:
+    def fence(self, host: Host, effect: fx.Fence) -> None:
         """Effect `Fence`: both ends hear no more of each other, and the dead one, if it runs, finds out."""
-        self.network.fence(host, node)
-        peer = self.network.hosts[node]
-        if peer.up:
+        self.network.fence(host, effect.node)
+        peer = self.network.hosts[effect.node]
+        if host.is_root:
+            self.deaths += effect.parting is not Parting.LEFT_NOTHING
+            self.world.tally(effect.parting.name.lower())
+        if peer.up and effect.parting is Parting.DIED:
             if host.is_root:
-                self.deaths += 1
                 self.world.tally("declared dead alive")
             self.silence.watch(peer, host)
             self.knock(host, peer)
@@ -200,16 +202,14 @@ class Cluster:
     def ended(self, host: Host, halt: fx.Halt, *, in_the_middle: bool) -> None:
         """A process is gone."""
         if halt.reason is not None:
-            self.deaths += 1
             if host.is_root:
                 raise Wrong(f"the root ends: {halt.reason}")
             if not halt.rejoin and ROOT in host.suspected:
                 self.world.tally("lost the root")
         self.retired.append(host.core)
-        self.cores.pop(host.node, None)
-        self.follower.died(host.node)
+        self.forget(host)
         self.network.die(host, in_the_middle=in_the_middle)
-        if halt.reason is not None:
+        if halt.reason is not None or host.is_leaving:
             if host.crew.started:
                 self.accounts.add_cores(self.world.now_ns, -self.drawn.cores)
             for scheduler in host.crew.schedulers.values():
@@ -218,10 +218,15 @@ class Cluster:
             self.silence.watched_by_all(host)
         else:
             self.silence.refuse(host)
-        if halt.rejoin and self.drawn.returns and self.root.up:
+        if halt.rejoin and not host.is_leaving and self.drawn.returns and self.root.up:
             self.world.tally("returns")
             self.world.post(self._chance.randrange(RETURN_NS), self.join)
         self.world.over = not any(other.up for other in self.network.hosts.values())
+
+    def forget(self, host: Host) -> None:
+        """Its core takes no part any more."""
+        self.cores.pop(host.node, None)
+        self.follower.died(host.node)
 
     def lose(self, scheduler: Scheduler) -> None:
         """A scheduler process has died, and what it had said has been heard, or is lost too."""

@@ -96,7 +96,7 @@ class Draw:
     ambushes: int
     """Nodes that die just when they send or get a message of some kind: in such a moment things get lost."""
     departures: int
-    """Nodes that are told to end: there is no handing over yet, so this is a death with everything sent."""
+    """Nodes that are told to leave, with more time than they need or less."""
     crashes: int
     """Schedulers that die for no reason while they run a task, which is blamed."""
     blameless: int

@@ -6,9 +6,11 @@ What lives here: the plan.  Everything strikes within the time that the program 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 from hdphrs.protocol import effects as fx
+from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.sim.cluster import Cluster
 from hdphrs.sim.draw import Draw
@@ -36,6 +38,11 @@ AMBUSHED = (
     msg.Recalled,
 )
 """Kinds of messages; some are likelier."""
+
+AMBUSHED_LEAVES = (msg.Leaving, msg.Noted, msg.Bye, msg.Schedule, msg.Auth)
+
+GRACE_NS = 1_000_000_000
+"""Time enough to finish what runs, in most runs."""
 
 LOOKS = 3
 """Looks at the whole cluster, beside the steps of the follower."""
@@ -73,7 +80,7 @@ class Faults:
             for _ in range(count):
                 self._world.post(self._chance.randrange(self._horizon_ns), strike)
         for _ in range(drawn.ambushes):
-            self._lay_ambush()
+            self._lay_ambush(AMBUSHED)
         for look in range(1, LOOKS + 1):
             self._world.post(self._horizon_ns * look // LOOKS, self._cluster.look)
         for count, strike_for in (
@@ -109,11 +116,20 @@ class Faults:
         self._end("power losses", fx.Halt("without power"), in_the_middle=True)
 
     def _depart(self, _: None) -> None:
-        self._end("departures", fx.Halt("it was told to"), in_the_middle=False)
+        """Time to leave: none, some, or plenty; and now and then somebody dies of it."""
+        host = self._somebody()
+        if host is None or host.core.me is None:
+            return
+        grace_ns = self._chance.choice((0, self._horizon_ns // 20, self._horizon_ns, GRACE_NS))
+        self._world.tally("departures")
+        self._world.note(host.node, "leaves within", grace_ns)
+        host.when_running(host.feed, ev.Leave(grace_ns / 1e9))
+        if self._chance.randrange(4) == 0:
+            self._lay_ambush(AMBUSHED_LEAVES)
 
-    def _lay_ambush(self) -> None:
+    def _lay_ambush(self, kinds: Sequence[type[msg.Message]]) -> None:
         """Wait for the n-th message of one kind; the one who sent it dies, or the one who gets it, before or after."""
-        kind = self._chance.choice(AMBUSHED)
+        kind = self._chance.choice(kinds)
         left = self._chance.choice((1, 2, 4, 8, 16))
         for_sender = self._chance.randrange(2) == 0
         after_pct = self._chance.choice((0, 50, 99, 101))
@@ -126,7 +142,7 @@ class Faults:
                 return
             left -= 1
             if left == 0:
-                del self._cluster.network.ambush[kind]
+                self._cluster.network.ambush.pop(kind, None)
                 self._world.post(arrives_in_ns * after_pct // 100, fall, host)
 
         def fall(host: Host) -> None:

@@ -44,6 +44,8 @@ class Host:
         self.up = True
         self.stalled = 0
         """How many reasons there are why the process is stopped."""
+        self.parted = False
+        """It has said BYE, and only sees that off."""
         self.halt: fx.Halt | None = None
         self.nodes: list[NodeId] = []
         """Those alive, as schedulers are told."""
@@ -64,7 +66,7 @@ class Host:
         """What waits for the end of a stop."""
         self._event: ev.Event = _TICK
         """The latest."""
-        self._epoch = 0
+        self._roster = (0, 0)
         self._armed_s: float | None = None
         self._timer = 0
         self._carry_out: dict[type, Callable[[Any], None]] = {
@@ -76,14 +78,14 @@ class Host:
             fx.Connect: self._connect,
             fx.Fence: self._fence,
             fx.StopSchedulers: self.crew.stop,
-            fx.Halt: self.end,
+            fx.Halt: self._end,
         }
 
     # ---- the driver ------------------------------------------------------------------------------------------
 
     def feed(self, event: ev.Event) -> None:
         """One event for the core; its effects are carried out, and the invariants checked."""
-        if not self.up:
+        if not self.up or self.parted:
             return
         world, node = self._world, self.node
         now_s = (world.now_ns * self.rate_ppm // 1_000_000 + self._offset_ns) / 1e9
@@ -103,12 +105,14 @@ class Host:
             else:
                 carry_out[type(effect)](effect)
         if kind is ev.Received or effects or kind is ev.Tick:
-            if self.core.epoch != self._epoch:
+            if self.core.roster != self._roster:
                 self._tell_nodes()
             self._arm()
 
     def receive(self, sender: NodeId, message: Message) -> None:
         """A message has arrived."""
+        if self.parted:
+            self._cluster.follower.lost(sender, self.node, message)
         self.feed(ev.Received(sender, message))
 
     def when_running(self, action: Action, argument: Any) -> None:
@@ -150,7 +154,7 @@ class Host:
             self.feed(_TICK)
 
     def _tell_nodes(self) -> None:
-        self._epoch = self.core.epoch
+        self._roster = self.core.roster
         self.nodes = self.core.live_nodes()
         self.crew.tell_nodes(self.nodes)
         self._cluster.epoch_changed(self)
@@ -164,7 +168,7 @@ class Host:
         self._cluster.connect(self, effect.member.node)
 
     def _fence(self, effect: fx.Fence) -> None:
-        self._cluster.fence(self, effect.node)
+        self._cluster.fence(self, effect)
 
     def _deliver(self, effect: fx.Deliver) -> None:
         if effect.origin == PROGRAM:
@@ -199,6 +203,20 @@ class Host:
             action(argument)
         for scheduler in list(self.crew.schedulers.values()):
             scheduler.go_on()
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it was told to."""
+        return self.core.me is not None and self.core.leaving.under_way
+
+    def _end(self, halt: fx.Halt) -> None:
+        """Effect `Halt`; who leaves sees its BYE off."""
+        if self.is_leaving and halt.reason is None:
+            self.parted = True
+            self._cluster.forget(self)
+            self._world.post(self._cluster.network.until_seen_off_ns(self), self.end, halt)
+        else:
+            self.end(halt)
 
     def end(self, halt: fx.Halt, *, in_the_middle: bool = False) -> None:
         """The process is gone, its schedulers too; the first reason counts."""

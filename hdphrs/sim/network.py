@@ -17,7 +17,7 @@ from hdphrs.audit.follow import Follower
 from hdphrs.audit.scan import Flight
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.messages import Message
-from hdphrs.protocol.tasks import NodeId
+from hdphrs.protocol.tasks import ROOT, NodeId
 from hdphrs.sim.draw import Draw
 from hdphrs.sim.world import FOLD, MASK, World
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 REPEATED = (
     *(msg.Fish, msg.NoWork, msg.Auth, msg.Denied, msg.Obsolete, msg.Result, msg.Purge, msg.Suspect),
-    *(msg.Keep, msg.Recall, msg.Recalled),
+    *(msg.Keep, msg.Recall, msg.Recalled, msg.Leaving, msg.Noted),
 )
 """What the core takes a second time at any later moment.  The transport delivers everything once; these may come again
 because each names the one thing that it answers, or tells what stays true.  (Not DEADNODE, which is said once to each:
@@ -142,6 +142,10 @@ class Network:
         if receiver.up and not receiver.stalled and not link.closed:
             self._world.tally("repeats")
             receiver.receive(link.sender.node, message)
+
+    def until_seen_off_ns(self, sender: Host) -> int:
+        """How long until the root has got what this host has sent to it."""
+        return max(0, self.link(sender, self.hosts[ROOT]).arrives_ns - self._world.now_ns) + 1
 
     # ---- acquaintance, fences and deaths ---------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from hdphrs.protocol.tasks import (
     NodeId,
     Origin,
     Outcome,
+    Parting,
     Piece,
     RecallId,
     RequestId,
@@ -57,6 +58,9 @@ ROWS: Final[dict[int, type[m.Message]]] = {
     19: m.Keep,
     20: m.Recall,
     21: m.Recalled,
+    22: m.Leaving,
+    23: m.Noted,
+    24: m.Bye,
 }
 """Kind number to type.  Numbers are never used again; a change of meaning raises `WIRE_VERSION`."""
 
@@ -223,6 +227,13 @@ def pack_member(member: Member) -> list[object]:
     return [member.node, member.host, member.slots, pack_address(member.address), member.pid]
 
 
+def unpack_parting(value: object) -> Parting:
+    known = _PARTINGS.get(value) if type(value) is int else None
+    if known is None:
+        raise wrong("parting", value)
+    return known
+
+
 def unpack_member(value: object) -> Member:
     node, host, slots, address, pid = unpack_fields(value, 5, "member")
     return Member(
@@ -242,6 +253,7 @@ def _unpack_counter(value: object) -> tuple[str, int]:
 # How a field is packed, by its annotation.
 
 _VERDICTS: Final = {int(verdict): verdict for verdict in Verdict}
+_PARTINGS: Final = {int(parting): parting for parting in Parting}
 
 
 def itself(value: Any) -> object:
@@ -265,6 +277,7 @@ BY_ANNOTATION: Final[dict[Any, tuple[Pack, Unpack]]] = {
     Spark: (pack_spark, unpack_spark),
     Outcome: (pack_outcome, unpack_outcome),
     Member: (pack_member, unpack_member),
+    Parting: (int, unpack_parting),
     tuple[Spark, ...]: many(pack_spark, unpack_spark, "list of sparks"),
     tuple[bytes, ...]: many(itself, unpack_bytes, "list of bytes"),
     tuple[Piece, ...]: many(pack_piece, unpack_piece, "list of pieces"),

@@ -38,7 +38,7 @@ T = TypeVar("T")
 SUFFIX: Final = ".trace"
 """How the files are called."""
 
-FORM: Final = 2
+FORM: Final = 3
 """Raised with every change of what a trace's bytes mean."""
 
 EVENTS: Final[dict[int, type[ev.Event]]] = {
@@ -56,6 +56,7 @@ EVENTS: Final[dict[int, type[ev.Event]]] = {
     12: ev.Tick,
     13: ev.Terminate,
     14: ev.Kept,
+    15: ev.Leave,
 }
 
 EFFECTS: Final[dict[int, type[fx.Effect]]] = {

@@ -37,6 +37,8 @@ STALE: Final = (
     msg.Result,
     msg.Suspect,
     msg.TermAck,
+    msg.Leaving,
+    msg.Noted,
     *RULINGS,
 )
 """What may come late, or from somebody who does not know better; rulings only from others than the root."""

@@ -18,6 +18,7 @@ from hdphrs.protocol.tasks import (
     NodeId,
     Origin,
     Outcome,
+    Parting,
     Piece,
     RecallId,
     RequestId,
@@ -112,6 +113,7 @@ _MAKERS: dict[Any, Any] = {
     Outcome: _outcome,
     Piece: _piece,
     Member: _member,
+    Parting: lambda rng: rng.choice(list(Parting)),
     tuple[str, int]: lambda rng: ("tasks_started", rng.randrange(100)),
 }
 

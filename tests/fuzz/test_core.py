@@ -27,6 +27,7 @@ LATE: dict[type[msg.Message], tuple[msg.Message, str | None]] = {
     msg.Term: (msg.Term(), "stale"),
     msg.Purge: (msg.Purge((UNKNOWN,)), None),
     msg.Suspect: (msg.Suspect(NOBODY), None),
+    msg.Noted: (msg.Noted(7), "stale"),
     msg.TermAck: (msg.TermAck((("stolen", 1),)), None),
 }
 """With the counter that tells of it."""
@@ -34,6 +35,7 @@ LATE: dict[type[msg.Message], tuple[msg.Message, str | None]] = {
 ANSWERED: dict[type[msg.Message], msg.Message] = {
     msg.Req: msg.Req(RequestId(5), UNKNOWN, 0, OTHER, NOBODY),
     msg.Fish: msg.Fish(FishId(9), OTHER, 0),
+    msg.Leaving: msg.Leaving(7),
 }
 
 
@@ -52,6 +54,13 @@ def test_late_message_is_ignored_and_counted(situation: object, kind: type[msg.M
     before = dict(core.counters)
     assert hear(core, OTHER, message) == []
     assert core.counters == before | ({counter: before[counter] + 1} if counter else {})
+
+
+@pytest.mark.parametrize("situation", SITUATIONS[:2], ids=lambda made: made.__name__)
+def test_leave_that_is_told_again_is_noted_again(situation: object) -> None:
+    core = situation()  # type: ignore[operator]
+    for _ in range(2):
+        assert hear(core, OTHER, ANSWERED[msg.Leaving]) == [fx.Send(OTHER, msg.Noted(7))]
 
 
 @pytest.mark.parametrize("situation", SITUATIONS[:2], ids=lambda made: made.__name__)

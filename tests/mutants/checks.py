@@ -29,8 +29,9 @@ STATES_MAX = 50_000
 """Of each scope; the searches of `hdphrs explore` have no such bound."""
 
 SEARCHED: dict[str, Scope] = {
-    **{name: SCOPES[name] for name in ("guards", "orphans", "placed", "one", "newcomer", "joining")},
+    **{name: SCOPES[name] for name in ("guards", "orphans", "placed", "one", "newcomer", "joining", "leaving")},
     "host": Scope("host", "a child that is stolen from the root too", (Job(1),), root_works=True, deaths=1, gives=True),
+    "lost": Scope("lost", "a task that nobody supervises is lost", (Job(supervised=False),), nodes=2, leaves=1),
     "third": Scope("third", "supervisor, victim and thief are three mortals", (Job(1),), nodes=4, deaths=1, gives=True),
 }
 """Small ones first."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 KNOWN: dict[str, str] = {
     "R1a": "explore orphans",
     "R1b": "explore host",
-    "R1c": "play 33",
+    "R1c": "skirmish 209",
     "R1d": "skirmish 66",
     "R2": "explore placed",
     "R3a": "skirmish 262",
@@ -29,7 +29,7 @@ KNOWN: dict[str, str] = {
     "R17b": "explore guards",
     "R21": "explore guards",
     "R21a": "skirmish 359",
-    "R23": "play 6",
+    "R23": "skirmish 9",
     "no-recovery": "explore guards",
     "replica-stays": "explore guards",
     "record-stays-there": "explore guards",
@@ -59,7 +59,7 @@ KNOWN: dict[str, str] = {
     "refuses-the-dead": "explore guards",
     "parked-dead": "explore guards",
     "parked-lost": "skirmish 65",
-    "parked-twice": "play 0",
+    "parked-twice": "skirmish 2",
     "expired-untold": "explore guards",
     "full-drops": "skirmish 38",
     "never-rested": "skirmish 7",
@@ -96,6 +96,10 @@ KNOWN: dict[str, str] = {
     "stranger-ignored": "explore joining",
     "old-replica-moves": "play 992",
     "newcomer-untold": "explore newcomer",
+    "leave-unnoted": "play 9",
+    "leave-guarded": "play 9",
+    "leave-asked-once": "play 4",
+    "leave-exact": "explore lost",
 }
 """By mutant: "explore SCOPE", "play SEED" or "skirmish SEED"."""
 

@@ -46,7 +46,7 @@ PUBLISHED = (
         "R2",
         "spawn_at pushes to a node that is already dead",
         (
-            Edit("node.Node._on_placed", "if self.members.is_dead(node):", "if False:"),
+            Edit("node.Node._on_placed", "if self.members.is_going(node):", "if False:"),
             Edit("node.Node._on_placed", "if not self.members.is_live(node):", "if False:"),
         ),
     ),
@@ -140,7 +140,7 @@ PUBLISHED = (
     Mutant(
         "R16",
         "the last spark of a pool cannot be stolen",
-        (Edit("victim.Victim._answer", "(self._pool.stealable + 1) // 2", "self._pool.stealable // 2"),),
+        (Edit("victim.Victim._half", "(self._pool.stealable + 1) // 2", "self._pool.stealable // 2"),),
     ),
     Mutant(
         "R17a",

@@ -102,7 +102,7 @@ VICTIM = (
     Mutant(
         "gift-to-the-dead",
         "AUTH for a thief that has died meanwhile sends the spark to it",
-        (Edit("victim.Victim.on_auth", "if self._is_dead(catch.thief):", "if False:"),),
+        (Edit("victim.Victim.on_auth", "if self._is_going(catch.thief):", "if False:"),),
     ),
     Mutant(
         "own-ack-lies",
@@ -186,12 +186,12 @@ VICTIM = (
     Mutant(
         "refuses-the-dead",
         "NOWORK is sent to a dead thief",
-        (Edit("victim.Victim._refuse", " or self._is_dead(catch.thief)", ""),),
+        (Edit("victim.Victim._refuse", " or self._is_going(catch.thief)", ""),),
     ),
     Mutant(
         "parked-dead",
         "the parked fish of a dead thief is kept, and answered",
-        (Edit("victim.Victim.on_death", "if parked.message.thief != dead", ""),),
+        (Edit("victim.Victim.forget", "if parked.message.thief != thief", ""),),
     ),
     Mutant(
         "parked-lost",
@@ -426,12 +426,12 @@ MEMBERSHIP = (
     Mutant(
         "epoch-stays",
         "the epoch does not grow with a death",
-        (Edit("membership.Membership.accuse", "self.epoch += 1", "pass"),),
+        (Edit("membership.Membership.rule", "self.epoch += 1", "pass"),),
     ),
     Mutant(
         "deaths-half-told",
         "DEADNODE reaches only some of the nodes",
-        (Edit("membership.Membership.accuse", "if other != node]", "if other < node]"),),
+        (Edit("membership.Membership.rule", "if other != node]", "if other < node]"),),
     ),
     Mutant(
         "newcomer-untold",
@@ -456,4 +456,27 @@ MEMBERSHIP = (
     ),
 )
 
-SLIPS = (*SUPERVISOR, *VICTIM, *THIEF, *SCHEDULERS, *NODE, *MEMBERSHIP)
+LEAVING = (
+    Mutant(
+        "leave-unnoted",
+        "a node goes before all have noted that it leaves",
+        (Edit("leaving.Leaving.proceed", "self._quiet and not self._unnoted", "self._quiet"),),
+    ),
+    Mutant(
+        "leave-guarded",
+        "a node goes although sparks of it wait for their supervisors",
+        (Edit("node.Node._holds_something", "guarded or ", ""),),
+    ),
+    Mutant(
+        "leave-asked-once",
+        "a node that had something when it began to leave does not ask the others again",
+        (Edit("leaving.Leaving.proceed", "return self._ask(), None", "return [], Parting.LEFT_NOTHING"),),
+    ),
+    Mutant(
+        "leave-exact",
+        "unsupervised tasks are taken to be elsewhere although a node has left something behind",
+        (Edit("supervisor.Supervisor.on_death", "is not Parting.LEFT_NOTHING", "is Parting.DIED"),),
+    ),
+)
+
+SLIPS = (*SUPERVISOR, *VICTIM, *THIEF, *SCHEDULERS, *NODE, *MEMBERSHIP, *LEAVING)

@@ -9,7 +9,7 @@ from hdphrs.node import report as reporting
 from hdphrs.node.books import Work
 from hdphrs.node.report import Report
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import ROOT, Member, NodeId
+from hdphrs.protocol.tasks import ROOT, Member, NodeId, Parting
 from hdphrs.wire.settings import NodeSettings
 
 ONE = NodeId(1)
@@ -52,7 +52,7 @@ def test_nothing_is_said_when_nothing_was_lost(report: Report, said: list[str]) 
 
 def test_dead_node_loses_what_it_had_told_nobody(report: Report, said: list[str]) -> None:
     report.worked(ONE, Work(done_s=3.0, away_s=1.0, lost_s=0.5))
-    report.died(ONE, 0)
+    report.gone(ONE, 0, Parting.DIED)
     report.worked(ROOT, Work(done_s=4.0))
     report.used(5.0)
     report.tell_loss()
@@ -71,7 +71,7 @@ def test_node_is_taken_to_have_gone_on_for_one_beat(report: Report, clock: Clock
         clock.now_s += 0.1
         report.worked(ONE, Work(done_s=done_s))
     clock.now_s += 10.0
-    report.died(ONE, 0)
+    report.gone(ONE, 0, Parting.DIED)
     clock.now_s += 10.0
     report.tell_loss()
     assert said[-1] == "lost 0.1 s of work with 1 node, computed 0.2 s again"

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hdphrs.protocol.supervisor import Supervisor
-from hdphrs.protocol.tasks import NodeId, Outcome, Spark, TaskRef, Verdict
+from hdphrs.protocol.tasks import NodeId, Outcome, Parting, Spark, TaskRef, Verdict
 from tests.paper.machine import RULES
 from tests.paper.programs import Child, Fail, Failed, Program, Read, perform, programs, sequential_outcome, term_of
 from tests.paper.reduction import all_normal_forms, initial, normal_form, reduce
@@ -108,6 +108,7 @@ FAULTS = st.builds(
     crashes=st.integers(0, 2),
     blameless=st.integers(0, 1),
     joins=st.integers(0, 1),
+    leaves=st.integers(0, 1),
 )
 
 
@@ -132,7 +133,7 @@ def play_the_tree(seeds: int) -> dict[str, int]:
     reached: dict[str, int] = {}
     for seed in range(seeds):
         draw = random.Random(seed)
-        play = ProgramPlay(Faults(2, 1, 0, 1, 1, 1), 4, perform, TREE)
+        play = ProgramPlay(Faults(2, 1, 0, 1, 1, 1, leaves=seed % 2), 4, perform, TREE)
         assert told(play.end(draw.randrange(10_000) for _ in range(300))) == sequential_outcome(TREE)
         for host in play.program.hosts.values():
             for name, value in host.core.counters.items():
@@ -145,7 +146,9 @@ def test_plays_of_a_program_reach_what_they_are_meant_to_check() -> None:
     assert all(reached.values()), reached
 
 
-def nothing_is_recreated(self: Supervisor, dead: NodeId) -> tuple[list[Spark], list[tuple[TaskRef, Outcome]]]:
+def nothing_is_recreated(
+    self: Supervisor, dead: NodeId, parting: Parting
+) -> tuple[list[Spark], list[tuple[TaskRef, Outcome]]]:
     return [], []
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from hdphrs.audit.scan import Copy
 from hdphrs.config import CoreConfig
 from hdphrs.explore.cluster import Cluster
-from hdphrs.protocol.tasks import ROOT
+from hdphrs.protocol import events as ev
+from hdphrs.protocol.tasks import ROOT, NodeId
 from tests.protocol.stage import Stage
 
 Move = Callable[[], object]
@@ -29,6 +30,8 @@ class Faults:
     joins: int = 0
     late: int = 0
     """Threads that are placed in the middle of it all, on whatever node, dead ones too."""
+    leaves: int = 0
+    """Nodes that are told to leave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +152,8 @@ class Play:
                 moves.append(lambda node=node: self._accuse(node))  # type: ignore[misc]
             if faults.cuts:
                 moves.append(lambda node=node: self._cut(node))  # type: ignore[misc]
+            if faults.leaves:
+                moves.append(lambda node=node: self._leave(node))  # type: ignore[misc]
         for node, host in cluster.hosts.items():
             if not host.alive and root.members.is_live(node):
                 moves.append(lambda node=node: cluster.suspect(node))  # type: ignore[misc]
@@ -162,15 +167,24 @@ class Play:
     def _leave_somebody(self) -> None:
         """Somebody must be there to do the work: if no other node is left, the root gets a scheduler."""
         cluster = self.cluster
-        left = [node for node in cluster.core(0).members.others() if node not in cluster.unruled]
-        if not cluster.hosts[ROOT].schedulers and not any(cluster.hosts[node].runs for node in left):
+        left = [node for node in cluster.core(0).members.staying() if node not in cluster.unruled]
+        if not cluster.hosts[ROOT].schedulers and not any(map(self._stays, left)):
             cluster.up(0)
+
+    def _stays(self, node: NodeId) -> bool:
+        host = self.cluster.hosts.get(node)
+        return host is not None and host.runs and host.core.me is not None and not host.core.leaving.under_way
 
     def _kill(self, node: int, *, told: bool = False) -> None:
         self.faults.deaths -= 1
         self.cluster.kill(node)
         if told:
             self.cluster.suspect(node)
+
+    def _leave(self, node: int) -> None:
+        """With no time, some, or enough."""
+        self.faults.leaves -= 1
+        self.cluster.feed(node, ev.Leave((0.0, 0.2, 1e6)[self._made % 3]))
 
     def _accuse(self, node: int) -> None:
         self.faults.false_suspicions -= 1

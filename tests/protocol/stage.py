@@ -121,9 +121,10 @@ class Stage(Cluster):
         hungry = core.schedulers.hungry
         assert not (hungry and len(core.pool)), f"{node} is hungry beside its pool"
         resting = thief._resting_until_s is not None and thief._resting_until_s > self.now
-        looks = min(core._config.fish_max, len(running) - 1)
+        leaving = core.leaving.under_way
+        looks = 0 if leaving else min(core._config.fish_max, len(core.members.staying()))
         assert not hungry or resting or len(out) == looks, f"{node} is hungry and looks for nothing"
-        wanted = hungry or bool(core.victim.parked)
+        wanted = hungry or bool(core.victim.parked) or leaving
         assert host.demand == wanted, f"the schedulers of {node} see a demand of {host.demand}"
 
     def _is_worth_starting(self, node: NodeId, copy: Spark) -> None:

@@ -1,4 +1,4 @@
-"""Random interleavings of work, messages, deaths, crashes, false suspicions, broken links and joins.
+"""Random interleavings of work, messages, deaths, crashes, false suspicions, broken links, leaves and joins.
 
 After each event the invariants hold, and in the end every future of the program is full (see
 `hdphrs.explore.cluster`, and `stage.py` for what must hold when nothing is under way).  `tests/mutants` shows what
@@ -30,6 +30,7 @@ SEEDS = 250
         blameless=st.integers(0, 1),
         joins=st.integers(0, 1),
         late=st.integers(0, 2),
+        leaves=st.integers(0, 2),
     ),
     scene=st.builds(
         Scene,
@@ -60,6 +61,7 @@ def play(seed: int) -> Cluster:
         blameless=1,
         joins=draw.choice([0, 1]),
         late=draw.choice([0, 2]),
+        leaves=random.Random(f"leaves {seed}").choice([0, 0, 1, 2]),
     )
     scene = Scene(
         nodes=draw.choice([3, 4]),

@@ -35,7 +35,7 @@ def later_results_are_delivered_too(self: Supervisor, ref: TaskRef) -> bool:
     return True
 
 
-def nothing_is_recreated(self: Supervisor, dead: int) -> tuple[list[Any], list[Any]]:
+def nothing_is_recreated(self: Supervisor, dead: int, parting: int) -> tuple[list[Any], list[Any]]:
     return [], []
 
 

@@ -22,6 +22,7 @@ TICK = t.Record(13.0, ev.Tick(), (), (), ())
 addresses = st.tuples(texts, st.integers(0, 65535))
 st.register_type_strategy(ev.Arrived, st.builds(ev.Arrived, naturals, texts, naturals, addresses, naturals))
 seconds = st.floats(allow_nan=False, allow_infinity=False)
+st.register_type_strategy(ev.Leave, st.builds(ev.Leave, seconds))
 events: st.SearchStrategy[Any] = st.from_type(ev.Event)  # type: ignore[arg-type]  # a union is no type to mypy
 effects: st.SearchStrategy[Any] = st.from_type(fx.Effect)  # type: ignore[arg-type]
 records = st.builds(
