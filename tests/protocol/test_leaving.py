@@ -274,6 +274,17 @@ def test_death_of_one_who_has_not_noted_it_is_as_good() -> None:
     assert let_go(cluster, 1) is Parting.LEFT_NOTHING
 
 
+def test_roster_changes_with_every_node_that_comes_goes_or_is_about_to() -> None:
+    assert Node.newcomer(CoreConfig(), lambda n: 0).roster == (0, 0)
+    cluster = Cluster(3)
+    rosters = [cluster.core(0).roster]
+    for change in (lambda: leave(cluster, 1), lambda: cluster.tick(GRACE_S), lambda: cluster.join()):
+        change()
+        cluster.settle()
+        rosters.append(cluster.core(0).roster)
+    assert len({*rosters}) == 4
+
+
 def test_late_note_is_counted() -> None:
     cluster = Cluster(2)
     cluster.feed(0, ev.Received(N1, msg.Noted(1)))
