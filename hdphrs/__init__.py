@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from hdphrs import errors
 from hdphrs.api import Future, all_nodes, get, my_node, run, sequential, spawn, spawn_at
 from hdphrs.api.future import state as _state
+from hdphrs.api.memo import InputFile, task
 from hdphrs.api.port import Unattached as _Unattached
 from hdphrs.errors import HdphrsError
 from hdphrs.skeletons import *  # noqa: F403 - its __all__ is the list of skeletons, in both spellings
@@ -37,6 +38,7 @@ myNode = my_node
 __all__ = [
     "Future",
     "HdphrsError",
+    "InputFile",
     "allNodes",
     "all_nodes",
     "errors",
@@ -48,6 +50,7 @@ __all__ = [
     "spawn",
     "spawnAt",
     "spawn_at",
+    "task",
     *_skeletons,
 ]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-WIRE_VERSION = 4
+WIRE_VERSION = 5
 """Raised with every change of a frame's meaning; nodes of different versions refuse each other."""
 
 FRAME_BYTES_MAX = 1 << 30
@@ -24,6 +24,16 @@ PIECE_COST_S = 0.02
 
 PIECE_BYTE_COST_S = 20e-9
 """And this long for each of its bytes."""
+
+
+LEDGER_COST_S = 0.001
+"""A task of the program is written to the ledger if it took this long: some thirty times what writing it takes."""
+
+LEDGER_END_S = 12.0
+"""How long the root node may take to end in a run with a ledger, which may be far away and slow."""
+
+LEDGER_BYTES_MAX = 1 << 30
+"""What a ledger may hold."""
 
 
 @dataclass(frozen=True, slots=True)

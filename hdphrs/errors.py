@@ -55,6 +55,10 @@ class RootLostError(HdphrsError):
     definite = False
 
 
+class LedgerError(HdphrsError):
+    """A ledger cannot be used: no space, no permission, no answer; the run goes on without it."""
+
+
 class StartError(HdphrsError):
     """A node could not be started, or did not join within the deadline."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
+from hdphrs.config import LEDGER_BYTES_MAX
 from hdphrs.errors import UsageError
 
 
@@ -62,6 +63,31 @@ def check_trace(folder: str) -> str:
     if any(name.endswith(SUFFIX) for name in names):
         raise UsageError(f"cannot record in {folder}: it holds the trace of another run")
     return folder
+
+
+def check_ledger(location: str) -> str:
+    """Make sure that there is, or can be, a ledger, before the run starts; returns its absolute path, or the URL.
+
+    Raises:
+        UsageError: it cannot be made or used, or may have been written by somebody else.
+    """
+    from hdphrs.errors import LedgerError
+    from hdphrs.ledger import is_url, open_store
+    from hdphrs.wire.settings import ledger_location
+
+    place = ledger_location(location)
+    assert place is not None
+    if is_url(place):
+        from importlib.util import find_spec
+
+        if find_spec("fsspec") is None:
+            raise UsageError(f"--ledger {location} needs fsspec: pip install 'hdphrs[url]'")
+        return place
+    try:
+        open_store(place, LEDGER_BYTES_MAX, lambda sentence: None).close()
+    except LedgerError as error:
+        raise UsageError(f"--ledger {location}: {error}") from error
+    return place
 
 
 def check_exclusive(given: dict[str, bool], *groups: tuple[str, ...]) -> None:

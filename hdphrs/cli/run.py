@@ -10,14 +10,14 @@ import click
 
 from hdphrs.chaos.monkey import Monkey
 from hdphrs.chaos.schedule import Kill, kills_at, monkey_kills
-from hdphrs.cli.checks import check_exclusive, check_program, check_report, check_trace
+from hdphrs.cli.checks import check_exclusive, check_ledger, check_program, check_report, check_trace
 from hdphrs.cli.output import say
 from hdphrs.cli.values import memory, silence, times
 from hdphrs.cluster.hosts import LOCALHOST, SLOTS_MAX, Host, read_hosts
 from hdphrs.cluster.plan import NodePlan, plan_nodes
-from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S
+from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, LEDGER_BYTES_MAX
 from hdphrs.errors import UsageError
-from hdphrs.wire.settings import usable_cores
+from hdphrs.wire.settings import LEDGER_VARIABLE, usable_cores
 
 LOCAL_NODES_MAX = 256
 SEED_MAX = 2**53
@@ -41,6 +41,8 @@ class Asked:
     seed: int | None
     report: str | None
     trace_protocol: str | None
+    ledger: str | None
+    ledger_max: int | None
     ssh: str
     attempts: int
     memory_max: int | None
@@ -83,6 +85,18 @@ class Asked:
     metavar="DIR",
     help="Record what the nodes tell each other, tasks and their arguments included, for hdphrs replay; each host "
     "keeps the files of its own nodes.",
+)
+@click.option(
+    "--ledger",
+    envvar=LEDGER_VARIABLE,
+    metavar="DIR|URL",
+    help=f"Keep results there, and compute none of them again, in this run or a later one; also {LEDGER_VARIABLE}.",
+)
+@click.option(
+    "--ledger-max",
+    type=memory,
+    metavar="2G",
+    help="What the ledger may hold, 1G by default; what is of least use goes first.",
 )
 @click.option("--ssh", metavar="COMMAND", default="ssh", help="How to reach another host; ssh by default.")
 @click.option(
@@ -127,6 +141,7 @@ def run_program(asked: Asked) -> int:
     kills = _kills(asked, seed, len(plan))
     report = None if asked.report is None else check_report(asked.report)
     trace = None if asked.trace_protocol is None else check_trace(asked.trace_protocol)
+    ledger = None if not asked.ledger else check_ledger(asked.ledger)
     ssh = _ssh_words(asked.ssh)
 
     from hdphrs.cluster.launch import launch
@@ -144,6 +159,8 @@ def run_program(asked: Asked) -> int:
         seed=seed,
         report=report,
         trace=trace,
+        ledger=ledger,
+        ledger_bytes_max=asked.ledger_max or LEDGER_BYTES_MAX,
         verbose=asked.verbose,
         say=say,
     )
@@ -161,6 +178,7 @@ def _check_contradictions(asked: Asked) -> None:
         "--chaos-monkey": asked.chaos_monkey,
         "--report": asked.report is not None,
         "--trace-protocol": asked.trace_protocol is not None,
+        "--ledger-max": asked.ledger_max is not None,
     }
     check_exclusive(
         given,

@@ -72,6 +72,7 @@ def brief_nodes(options: RunOptions, root: RootDescriptors) -> list[NodeSettings
             credentials=credentials[number],
             program_archive=archive if plan.remote else None,
             trace=options.trace,
+            ledger=options.ledger is not None,
         )
         for number, plan in enumerate(options.nodes)
     ]
@@ -84,6 +85,8 @@ def brief_nodes(options: RunOptions, root: RootDescriptors) -> list[NodeSettings
         status_fd=root.status,
         listen_fd=None if root.listener is None else root.listener.fileno(),
         report=options.report,
+        ledger_location=options.ledger,
+        ledger_bytes_max=options.ledger_bytes_max,
         root_addresses=(),
     )
     return told

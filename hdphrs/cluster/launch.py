@@ -28,7 +28,7 @@ from hdphrs.cluster.nodes import LocalNode, Node, RemoteNode, describe_status
 from hdphrs.cluster.options import RunOptions
 from hdphrs.cluster.program import forget_outer_run, start_program
 from hdphrs.cluster.signals import wakened_by_signals
-from hdphrs.config import JOIN_DEADLINE_S
+from hdphrs.config import JOIN_DEADLINE_S, LEDGER_END_S
 from hdphrs.errors import StartError
 
 START_DEADLINE_S = JOIN_DEADLINE_S + 5.0
@@ -209,7 +209,8 @@ class _Launcher:
             if fd is not None:
                 os.close(fd)
         if self._end_at_s is None:
-            self._end_at_s = time.monotonic() + END_S_MAX
+            end_s = END_S_MAX if self._options.ledger is None else LEDGER_END_S
+            self._end_at_s = time.monotonic() + end_s
         self._pump_until(lambda: self._ended(self._nodes[:1]), self._end_at_s - time.monotonic())
         within_s = min(AFTER_ROOT_S_MAX, self._end_at_s - time.monotonic())
         self._pump_until(lambda: self._ended(self._nodes), within_s)

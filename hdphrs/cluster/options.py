@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hdphrs.cluster.plan import NodePlan
+from hdphrs.config import LEDGER_BYTES_MAX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,9 @@ class RunOptions:
     """The absolute path of the report, if one is wanted."""
     trace: str | None
     """The absolute path of the folder for traces, if they are wanted; the same on every host."""
+    ledger: str | None = None
+    """The absolute path or the URL of the ledger."""
+    ledger_bytes_max: int = LEDGER_BYTES_MAX
     verbose: bool
     say: Callable[[str], None]
     """Prints one line for a person, on the standard error."""

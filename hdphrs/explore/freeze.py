@@ -130,7 +130,7 @@ ROLES: dict[str, tuple[type, _Role]] = {
         Pieces,
         _Role(
             {"_pieces": codec(dict[bytes, Piece]), "_paths": codec(list[bytes]), "_bytes": ATOM},
-            frozenset({"_bytes_max"}),
+            frozenset({"_bytes_max", "on_keep"}),
         ),
     ),
     "code": (CodeStore, _Role({}, frozenset({"_data", "_given"}))),  # tasks of a search need no code

@@ -10,9 +10,10 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -25,14 +26,18 @@ from hdphrs.node.link import NodeLink
 from hdphrs.node.process import SchedulerProcess
 from hdphrs.node.report import Report
 from hdphrs.protocol.effects import Halt
-from hdphrs.protocol.events import Terminate
+from hdphrs.protocol.events import Event, Terminate
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import PROGRAM, ROOT
+from hdphrs.protocol.tasks import PROGRAM, ROOT, Outcome
 from hdphrs.transport.interface import Transport
 from hdphrs.transport.tcp import TcpTransport
 from hdphrs.wire import local
+from hdphrs.wire.codec import pack_outcome
 from hdphrs.wire.page import Page
 from hdphrs.wire.settings import LEASH_KILL, NodeSettings
+
+if TYPE_CHECKING:
+    from hdphrs.node.ledger import Book
 
 ORPHAN_S = 1.5
 """How long a member whose launcher is gone may take to end in an orderly way."""
@@ -53,13 +58,16 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
             on_work=report.worked,
             on_value=report.used,
         )
+        book = _book(settings, driver, program)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(driver.tick)
             nursery.start_soon(crew.run, driver.handle, core.counters)
             nursery.start_soon(program.pump)
-            nursery.start_soon(_listen_to_program, program, driver)
+            nursery.start_soon(_listen_to_program, program, driver, driver.handle if book is None else book.admit)
             nursery.start_soon(_watch_leash, driver)
             nursery.start_soon(_obey_sigterm, driver)
+            if book is not None:
+                nursery.start_soon(book.run)
             if settings.listen_fd is not None:
                 transport = _transport(settings, driver, socket.socket(fileno=settings.listen_fd))
                 await nursery.start(transport.serve)
@@ -70,13 +78,17 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
                 driver.handle([Terminate()])
                 await _end(driver, crew)
                 raise StartError(refusal)
+            if book is not None:
+                await book.opened.wait()
             driver.tell_nodes()
             report.begun()
-            program.post([local.READY, settings.reliable])
+            program.post([local.READY, settings.reliable, settings.ledger])
             program.flush()
             _tell_launcher(settings)
             await driver.stopping.wait()
             await _end(driver, crew)
+            if book is not None:
+                await book.close()
             nursery.cancel_scope.cancel()
         report.tell_loss()
         report.write()
@@ -220,11 +232,34 @@ async def _end(driver: Driver, crew: Crew) -> None:
             await driver.halted.wait()
 
 
-async def _listen_to_program(program: NodeLink, driver: Driver) -> None:
+def _book(settings: NodeSettings, driver: Driver, program: NodeLink) -> Book | None:
+    """The ledger of this run, if it has one."""
+    if settings.ledger_location is None:
+        return None
+    from hdphrs.node.ledger import Book
+
+    def deliver(slot: int, outcome: Outcome) -> None:
+        program.post([local.DELIVER, slot, pack_outcome(outcome)])
+        program.flush()
+
+    book = Book(
+        settings.ledger_location,
+        settings.ledger_bytes_max,
+        handle=driver.handle,
+        deliver=deliver,
+        say=say,
+        counters=driver.core.counters,
+    )
+    driver.on_outcome = book.on_outcome
+    driver.core.pieces.on_keep = book.on_piece
+    return book
+
+
+async def _listen_to_program(program: NodeLink, driver: Driver, hear: Callable[[Sequence[Event]], None]) -> None:
     while (messages := await program.receive()) is not None:
         if messages[-1] == [local.BYE]:
             break
-        driver.handle([understand(PROGRAM, message) for message in messages])
+        hear([understand(PROGRAM, message) for message in messages])
     driver.handle([Terminate()])
 
 

@@ -70,6 +70,7 @@ class Driver:
         on_death: Callable[[NodeId, int, Parting], None] = lambda node, recreated, parting: None,
         on_work: Callable[[NodeId, Work], None] = lambda node, work: None,
         on_value: Callable[[float], None] = lambda cost_s: None,
+        on_outcome: Callable[[int, Outcome], None] = lambda slot, outcome: None,
     ) -> None:
         """
         Args:
@@ -80,6 +81,7 @@ class Driver:
                 it, and which of the two it was.
             on_work: told, at the root, what a node has done so far.
             on_value: told, at the root, how much work is behind a value that the program has got.
+            on_outcome: told, at the root, of the end of each of the program's tasks.
         """
         self.core = core
         self._feed = feed or core.handle
@@ -96,6 +98,7 @@ class Driver:
         self._on_death = on_death
         self._on_work = on_work
         self._on_value = on_value
+        self.on_outcome = on_outcome
         self._armed_s: float | None = None
         self._rearm = trio.Event()
         self._roster = (0, 0)
@@ -139,6 +142,7 @@ class Driver:
                 if origin != PROGRAM:
                     self._schedulers.deliver(origin, slot, outcome)
                 elif self._program is not None:
+                    self.on_outcome(slot, outcome)
                     self._program.post([local.DELIVER, slot, pack_outcome(outcome)])
                     self._on_value(outcome.cost_s)
             case fx.Start(scheduler, sparks):

@@ -18,13 +18,16 @@ from hdphrs.wire.settings import NodeSettings
 class SchedulerProcess:
     """A started process and the node's ends of its two links and of its standard error."""
 
-    def __init__(self, page: Page, number: int, mode: str, memory_bytes_max: int | None) -> None:
+    def __init__(
+        self, page: Page, number: int, mode: str, memory_bytes_max: int | None, *, ledger: bool = False
+    ) -> None:
         """Start it.
 
         Args:
             number: its line of the page.
             mode: "reliable" or "unreliable", the mode of the run.
             memory_bytes_max: what it may allocate; None for all there is.
+            ledger: whether its tasks have memos.
         """
         self.number = number
         self.line = page.line(number)
@@ -35,7 +38,7 @@ class SchedulerProcess:
         self.errors, their_errors = os.pipe()
         with theirs, theirs_control:
             descriptors = [theirs.fileno(), theirs_control.fileno(), page.descriptor]
-            arguments = [page.lines, number, mode, memory_bytes_max or 0, *descriptors]
+            arguments = [page.lines, number, mode, int(ledger), memory_bytes_max or 0, *descriptors]
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "hdphrs.scheduler", *map(str, arguments)],
                 stdin=subprocess.DEVNULL,
@@ -72,4 +75,4 @@ class SchedulerProcess:
 def start_scheduler(page: Page, number: int, settings: NodeSettings) -> SchedulerProcess:
     """Start the scheduler of one core."""
     mode = "reliable" if settings.reliable else "unreliable"
-    return SchedulerProcess(page, number, mode, settings.memory_bytes_max)
+    return SchedulerProcess(page, number, mode, settings.memory_bytes_max, ledger=settings.ledger)

@@ -36,6 +36,9 @@ COUNTERS = {
     "pieces": "Finished parts of unfinished tasks that the root has got, to be used if these run again.",
     "pieces_used": "Pieces that tasks which ran again did not compute again.",
     "pieces_mismatched": "Pieces that were not used because the program spawned another call in their place.",
+    "ledger_hits": "Tasks of the program that the ledger has answered (root).",
+    "ledger_parts": "Finished parts of other tasks that came from the ledger (root).",
+    "ledger_written": "Results that have been written to the ledger (root).",
     "orphans": "Sparks dropped because their supervisor was gone.",
 }
 """What the report tells of each node, and what it means."""

@@ -15,9 +15,17 @@ import threading
 
 from hdphrs.api.future import state
 from hdphrs.api.port import Port
+from hdphrs.config import LEDGER_END_S
 from hdphrs.program.port import ProgramPort
 from hdphrs.wire.local import Link
-from hdphrs.wire.settings import PROGRAM_FD_VARIABLE, NodeSettings, start_node, usable_cores
+from hdphrs.wire.settings import (
+    LEDGER_VARIABLE,
+    PROGRAM_FD_VARIABLE,
+    NodeSettings,
+    ledger_location,
+    start_node,
+    usable_cores,
+)
 
 FAREWELL_S = 2.0
 """How long the end of a program waits for its own node to end."""
@@ -50,6 +58,7 @@ def _inherit() -> ProgramPort | None:
 
 def _embed() -> ProgramPort:
     ours, theirs = socket.socketpair()
+    ledger = ledger_location(os.environ.get(LEDGER_VARIABLE))
     with theirs:
         settings = NodeSettings(
             root=True,
@@ -57,12 +66,14 @@ def _embed() -> ProgramPort:
             slots=usable_cores(),
             secret=os.urandom(32),
             program_fd=theirs.fileno(),
+            ledger=ledger is not None,
+            ledger_location=ledger,
         )
         process = start_node(settings, pass_fds=[theirs.fileno()])
-    return _start(ours, process)
+    return _start(ours, process, FAREWELL_S if ledger is None else LEDGER_END_S)
 
 
-def _start(sock: socket.socket, process: subprocess.Popen[bytes] | None) -> ProgramPort:
+def _start(sock: socket.socket, process: subprocess.Popen[bytes] | None, farewell_s: float = FAREWELL_S) -> ProgramPort:
     def describe_loss() -> str:
         if process is None:
             return "the root node has died, and every task of the run with it; run the program again"
@@ -85,7 +96,7 @@ def _start(sock: socket.socket, process: subprocess.Popen[bytes] | None) -> Prog
         if _attached is port:
             port.close()
             if process is not None:
-                _see_off(process)
+                _see_off(process, farewell_s)
 
     os.register_at_fork(after_in_child=forget_in_fork)
     atexit.register(part)
@@ -101,11 +112,11 @@ def _how(process: subprocess.Popen[bytes]) -> str:
     return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
 
 
-def _see_off(process: subprocess.Popen[bytes]) -> None:
+def _see_off(process: subprocess.Popen[bytes], farewell_s: float) -> None:
     assert process.stdin is not None
     process.stdin.close()
     try:
-        process.wait(FAREWELL_S)
+        process.wait(farewell_s)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -17,8 +17,9 @@ from typing import Any, Final, TypeVar
 
 from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status, name_of, unfold
 from hdphrs.api.future import get as fast_get
+from hdphrs.api.memo import Wish, wish_of
 from hdphrs.errors import RootLostError, StartError, UsageError
-from hdphrs.protocol.tasks import ROOT, NodeId, Task
+from hdphrs.protocol.tasks import FAIR, KEEN, ROOT, NodeId, Task
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook
 from hdphrs.wire.codec import pack_task, unpack_outcome
@@ -59,6 +60,7 @@ class ProgramPort:
         self._closed = False
         self._nodes: list[NodeId] = [ROOT]
         self._reliable = True
+        self._ledger = False
 
     def start(self) -> None:
         """Start the threads, and wait until the run may begin.
@@ -154,7 +156,9 @@ class ProgramPort:
         called, keywords = unfold(function)
         code, payload = self._book.encode(name, called, args, {**keywords, **kwargs})
         path = child_path(PROGRAM_PATH, next(self._spawned))
-        task = Task(name, path, code, payload, self._reliable if supervised is None else supervised)
+        supervised = self._reliable if supervised is None else supervised
+        memo = self._memo(called, code, payload, args, {**keywords, **kwargs}) if self._ledger else b""
+        task = Task(name, path, code, payload, supervised, memo)
         future: Future[T] = Future()
         future._function = None
         future._content = None
@@ -163,6 +167,15 @@ class ProgramPort:
         slot = next(self._slots)
         self._pending[slot] = future
         return future, slot, task
+
+    def _memo(
+        self, function: Callable[..., Any], code: bytes, payload: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> bytes:
+        """How the ledger knows a call.  All results come here anyway, so that a skeleton's are kept whatever they
+        have cost."""
+        wish = wish_of(function)
+        key = b"" if wish is Wish.NEVER else self._book.key(function, code, payload, args, kwargs)
+        return key and (FAIR if wish is Wish.FAIR else KEEN) + key
 
     # ---- the link --------------------------------------------------------------------------------------------
 
@@ -199,8 +212,9 @@ class ProgramPort:
                 self._fill(self._pending.pop(slot), ARRIVED, outcome)
             case [local.NODES, nodes]:
                 self._nodes = nodes
-            case [local.READY, reliable]:
+            case [local.READY, reliable, ledger]:
                 self._reliable = reliable
+                self._ledger = ledger
                 self._begun.set()
             case [local.FAILED, sentence]:
                 self._refusal = sentence

@@ -43,6 +43,7 @@ from hdphrs.protocol.schedulers import Schedulers
 from hdphrs.protocol.sparkpool import Sparkpool
 from hdphrs.protocol.supervisor import Supervisor
 from hdphrs.protocol.tasks import (
+    PROGRAM,
     ROOT,
     FishId,
     NodeId,
@@ -296,7 +297,7 @@ class Node:
     def _on_exported(self, origin: Origin, tasks: Iterable[tuple[int, Task]]) -> list[Effect]:
         me = self._self()
         crashes_of, add, register = self.schedulers.crashes_of, self.pool.add, self.supervisor.register
-        left_of = self.schedulers.left_of
+        left_of = self._left_of
         again: list[Spark] = []
         effects: list[Effect] = []
         exported = 0
@@ -316,9 +317,13 @@ class Node:
         self.thief.refresh()
         return effects + self.reruns.resume(again)
 
+    def _left_of(self, origin: Origin, path: bytes) -> tuple[Piece, ...]:
+        """What is left of a new task: of the program's, what an earlier run has left to the ledger (decision 9)."""
+        return self.pieces.below(path) if origin == PROGRAM else self.schedulers.left_of(origin, path)
+
     def _on_placed(self, ref: TaskRef, task: Task, node: NodeId) -> list[Effect]:
         crashes = self.schedulers.crashes_of(task.path)
-        pieces = self.schedulers.left_of(ref.origin, task.path)
+        pieces = self._left_of(ref.origin, task.path)
         self._count("placed")
         if len(crashes) >= self._config.attempts_max:
             return [self._deliver(ref, Outcome(Verdict.CRASHED, task.name.encode(), crashes))]

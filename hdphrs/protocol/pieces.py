@@ -10,23 +10,26 @@ A piece covers what is below its path: once a task is finished, nobody runs its 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 
 from hdphrs.config import CoreConfig
-from hdphrs.protocol.tasks import Outcome, Piece, Task, Verdict
+from hdphrs.protocol.tasks import KEEN, MEMO_BYTES, Outcome, Piece, Task, Verdict
 
 CHECK_BYTES = 16
 
 
-def check_of(code: bytes, payload: bytes) -> bytes:
-    """Digest of a call; a piece is only used where it was made by the very same one."""
-    return blake2b(b"%d %s%s" % (len(code), code, payload), digest_size=CHECK_BYTES).digest()
+def check_of(code: bytes, payload: bytes, memo: bytes = b"") -> bytes:
+    """Digest of a call; a piece is only used where it was made by the very same one.
+
+    In a run with a ledger the memo takes its place: it is the same in the next run too.
+    """
+    return memo or blake2b(b"%d %s%s" % (len(code), code, payload), digest_size=CHECK_BYTES).digest()
 
 
 def piece_of(task: Task, outcome: Outcome) -> Piece:
     """What a finished task leaves to its ancestors."""
-    return Piece(task.path, check_of(task.code, task.payload), outcome)
+    return Piece(task.path, check_of(task.code, task.payload, task.memo), outcome)
 
 
 def worth(config: CoreConfig, nodes: int, outcome: Outcome) -> bool:
@@ -34,6 +37,16 @@ def worth(config: CoreConfig, nodes: int, outcome: Outcome) -> bool:
     return outcome.verdict is Verdict.VALUE and outcome.cost_s >= max(
         config.piece_cost_s * nodes, config.piece_byte_cost_s * len(outcome.data)
     )
+
+
+def is_memo(check: bytes) -> bool:
+    """Whether this check is one that the ledger knows; others are shorter."""
+    return len(check) == MEMO_BYTES
+
+
+def is_keen(check: bytes) -> bool:
+    """Whether the task of this check, or memo, is wanted in the ledger whatever it has cost."""
+    return check.startswith(KEEN) and is_memo(check)
 
 
 class Pieces:
@@ -45,6 +58,8 @@ class Pieces:
         self._paths: list[bytes] = []
         """Sorted, so that all that is below a path is one stretch."""
         self._bytes = 0
+        self.on_keep: Callable[[Piece], None] | None = None
+        """Told of each piece that is kept; nothing in here depends on it."""
         for piece in pieces:
             self.keep(piece)
 
@@ -57,6 +72,8 @@ class Pieces:
             return
         self.cover(piece.path)
         self._pieces[piece.path] = piece
+        if self.on_keep is not None:
+            self.on_keep(piece)
         insort(self._paths, piece.path)
         self._bytes += _size(piece)
         if self._bytes > self._bytes_max:

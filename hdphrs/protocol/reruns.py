@@ -14,9 +14,9 @@ from hdphrs.config import CoreConfig
 from hdphrs.protocol.effects import Effect, Send
 from hdphrs.protocol.membership import Membership
 from hdphrs.protocol.messages import Keep, Recall, Recalled
-from hdphrs.protocol.pieces import Pieces, check_of, piece_of, worth
+from hdphrs.protocol.pieces import Pieces, check_of, is_keen, piece_of, worth
 from hdphrs.protocol.sparkpool import Sparkpool
-from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Outcome, Piece, RecallId, Spark, Task, TaskRef
+from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Outcome, Piece, RecallId, Spark, Task, TaskRef, Verdict
 
 PATHS_MAX = 64
 """Paths of one RECALL."""
@@ -123,16 +123,22 @@ class Reruns:
         return dropped
 
     def _is_dear(self, task: Task, outcome: Outcome) -> bool:
-        return task.supervised and worth(self._config, len(self._members.live()), outcome)
+        if not task.supervised or outcome.verdict is not Verdict.VALUE:
+            return False
+        return is_keen(task.memo) or worth(self._config, len(self._members.live()), outcome)
 
 
 def _with_pieces(spark: Spark, pieces: Pieces) -> Spark:
     return replace(spark, pieces=pieces.below(spark.task.path))
 
 
+def _check(task: Task) -> bytes:
+    return check_of(task.code, task.payload, task.memo)
+
+
 def _whole(spark: Spark) -> Outcome | None:
     """What the task itself had come to, if that is among its pieces."""
     for piece in spark.pieces:
-        if piece.path == spark.task.path and piece.check == check_of(spark.task.code, spark.task.payload):
+        if piece.path == spark.task.path and piece.check == _check(spark.task):
             return piece.outcome
     return None

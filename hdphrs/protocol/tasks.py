@@ -36,6 +36,11 @@ class Parting(IntEnum):
     """It took its leave, and nothing of any task was there, or on its way there or from there, any more."""
 
 
+KEY_BYTES = 20
+"""Of the digest of a call by which other runs know it again."""
+MEMO_BYTES = 1 + KEY_BYTES
+
+
 class TaskRef(NamedTuple):
     """Names a future, and the task that fills it, across the cluster (the paper's GRef)."""
 
@@ -62,6 +67,14 @@ class Task:
     """The pickled arguments."""
     supervised: bool = True
     """Whether the node that made it re-creates it after a death (the run's mode, or an FT skeleton)."""
+    memo: bytes = b""
+    """By what the ledger knows this call: `KEEN` or `FAIR`, and a digest (decision 9); empty if it must not."""
+
+
+KEEN = b"!"
+"""How the memo of a task begins whose result is wanted in the ledger whatever it has cost."""
+FAIR = b"."
+"""And of one whose result is wanted there if it has cost enough."""
 
 
 @dataclass(frozen=True, slots=True)

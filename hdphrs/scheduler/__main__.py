@@ -1,4 +1,6 @@
-"""The command line `python -m hdphrs.scheduler LINES LINE MODE MEMORY WORK CONTROL PAGE`, started by a node process.
+"""The command line by which a node process starts a scheduler:
+
+    python -m hdphrs.scheduler LINES LINE MODE LEDGER MEMORY WORK CONTROL PAGE
 
 The last three arguments are inherited descriptors: the link for work, the one for requests to the helper thread, and
 the shared page of LINES lines, of which LINE is this scheduler's.
@@ -48,7 +50,7 @@ def main() -> None:
     """Run one scheduler until its node ends it."""
     die_with_parent()
     os.environ.pop("PYTHONSAFEPATH", None)
-    _, lines, line, mode, memory, work, control, page = sys.argv
+    _, lines, line, mode, ledger, memory, work, control, page = sys.argv
     faulthandler.enable(all_threads=False)
     if int(memory):
         limit_memory(int(memory))
@@ -66,7 +68,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    hub = Hub(Link(links[0]), links[1], shared, reliable=mode == "reliable")
+    hub = Hub(Link(links[0]), links[1], shared, reliable=mode == "reliable", ledger=ledger == "1")
     state.port = hub
 
     from hdphrs.api import future as fast

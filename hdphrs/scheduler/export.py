@@ -13,9 +13,10 @@ from typing import Any
 
 from hdphrs.api import future as fast
 from hdphrs.api.future import AWAY, FAILED, Future, name_of, take, unfold
+from hdphrs.api.memo import Wish, wish_of
 from hdphrs.errors import CannotTravelError
 from hdphrs.protocol.pieces import check_of
-from hdphrs.protocol.tasks import NodeId, Task
+from hdphrs.protocol.tasks import FAIR, KEEN, NodeId, Task
 from hdphrs.scheduler.assigned import Assigned, path_of
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook
@@ -31,12 +32,15 @@ Taken = list[tuple[Future[Any], Callable[..., Any]]]
 class Exporter:
     """Encodes tasks, and keeps the futures of those that are away."""
 
-    def __init__(self, tell: Callable[..., None], line: Line, book: CodeBook, *, reliable: bool) -> None:
-        """`tell` sends messages to the node."""
+    def __init__(
+        self, tell: Callable[..., None], line: Line, book: CodeBook, *, reliable: bool, ledger: bool = False
+    ) -> None:
+        """`tell` sends messages to the node; with a `ledger` tasks have memos."""
         self._tell = tell
         self._line = line
         self._book = book
         self._reliable = reliable
+        self._ledger = ledger
         self._slots = itertools.count()
         self._away: dict[int, Future[Any]] = {}
         self._exclusive = threading.RLock()
@@ -87,7 +91,7 @@ class Exporter:
                 task = self._encode(function, args, b"", None)
             except CannotTravelError:
                 return None
-            return check_of(task.code, task.payload)
+            return check_of(task.code, task.payload, task.memo)
 
     def finish(self) -> None:
         """Wait until no export is under way: what it has taken has a status then."""
@@ -104,7 +108,17 @@ class Exporter:
         name = name_of(function)
         function, kwargs = unfold(function)
         code, payload = self._book.encode(name, function, args, kwargs)
-        return Task(name, path, code, payload, self._reliable if supervised is None else supervised)
+        supervised = self._reliable if supervised is None else supervised
+        memo = self._memo(function, code, payload, args, kwargs) if self._ledger else b""
+        return Task(name, path, code, payload, supervised, memo)
+
+    def _memo(
+        self, function: Callable[..., Any], code: bytes, payload: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> bytes:
+        """How the ledger knows a call.  What a skeleton spawns down here is as good as anything else."""
+        wish = wish_of(function)
+        key = b"" if wish is Wish.NEVER else self._book.key(function, code, payload, args, kwargs)
+        return key and (KEEN if wish is Wish.ALWAYS else FAIR) + key
 
     def _send_away(self, future: Future[Any]) -> int:
         slot = next(self._slots)

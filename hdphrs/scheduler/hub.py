@@ -76,13 +76,15 @@ INTERNAL_ERROR_STATUS = 70
 class Hub:
     """One scheduler process; also the port of the tasks that it runs."""
 
-    def __init__(self, link: local.Link, control: socket.socket, line: Line, *, reliable: bool) -> None:
+    def __init__(
+        self, link: local.Link, control: socket.socket, line: Line, *, reliable: bool, ledger: bool = False
+    ) -> None:
         self._link = link
         self._control = control
         self._line = line
         book = CodeBook(lambda digest, data: self._tell([local.CODE, digest, data]))
         self._shelf = CodeShelf(book)
-        self._exporter = Exporter(self._tell, line, book, reliable=reliable)
+        self._exporter = Exporter(self._tell, line, book, reliable=reliable, ledger=ledger)
         self._meter = Meter(line)
         self._keeper = Keeper(self._tell, self._exporter.check, self._meter)
         self._thread = threading.get_ident()

@@ -34,7 +34,7 @@ class Reuse:
             task = program.task[child]
             piece = self._pieces.get(task.path)
             if piece is not None and (interior or program.place[child] >= 0):
-                if piece.check != check_of(task.code, task.payload):
+                if piece.check != check_of(task.code, task.payload, task.memo):
                     raise Wrong(f"the piece at the path of task {child} is of another call")
                 found[child] = piece.outcome
         return found

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from hdphrs.api import get
+from hdphrs.api.memo import mark_skeleton
 from hdphrs.skeletons import strategy
 from hdphrs.skeletons.arguments import check_callable
 from hdphrs.skeletons.strategy import Strategy
@@ -138,6 +139,7 @@ class Plan(Generic[P, S]):
 
     def __post_init__(self) -> None:
         self.task = partial(conquer, self)
+        mark_skeleton(self.task, self.trivial, self.decompose, self.combine, self.solve)
 
 
 def conquer(plan: Plan[P, S], problem: P) -> S:

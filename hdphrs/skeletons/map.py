@@ -11,6 +11,7 @@ from functools import partial
 from typing import TypeVar
 
 from hdphrs.api import get
+from hdphrs.api.memo import mark_skeleton
 from hdphrs.skeletons import strategy
 from hdphrs.skeletons.arguments import check_callable, check_count, check_items
 from hdphrs.skeletons.slices import slice_list, unslice
@@ -68,6 +69,7 @@ def _map_sliced(name: str, schedule: Strategy, tasks: int, function: Callable[[A
     slices = slice_list(tasks, check_items(name, "items", items))
     # One object for all tasks is pickled once, as their code; an argument would be pickled with each of them.
     task = partial(map_slice, function)
+    mark_skeleton(task, function)
     futures = schedule(task, slices)
     results = [get(future) for future in futures]
     return unslice(results)

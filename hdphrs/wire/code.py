@@ -65,9 +65,9 @@ SHELVED_INLINE_BYTES_MAX = 16 << 10
 
 
 class _Page:
-    """What the book knows about one function object; it never changes."""
+    """What the book knows about one function object; it never changes, but may be completed."""
 
-    __slots__ = ("data", "digest", "function", "versions", "watch")
+    __slots__ = ("data", "digest", "function", "meaning", "versions", "watch")
 
     def __init__(
         self, function: weakref.ref[Callable[..., Any]], watch: Watch, digest: bytes, data: bytes, versions: int
@@ -78,6 +78,8 @@ class _Page:
         self.data = data
         """The pickled function; empty if it has a digest, or is too large to be kept."""
         self.versions = versions
+        self.meaning: bytes | None = None
+        """What it means, once that has been asked."""
 
 
 class CodeBook:
@@ -113,6 +115,28 @@ class CodeBook:
         if size > values.PAYLOAD_BYTES_MAX:
             raise too_large(f"the function and the arguments of task {name} are", size)
         return INLINE, len(data).to_bytes(4, "big") + data + arguments
+
+    def key(
+        self,
+        function: Callable[..., Any],
+        code: bytes,
+        payload: bytes,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> bytes:
+        """The ledger's key of a call that has just been encoded as (code, payload); empty if it has none."""
+        from hdphrs.wire.meaning import key_of, meaning_of  # its imports delay the start of a scheduler
+
+        page = self._pages.get(id(function))
+        if page is None or page.function() is not function:
+            meaning = meaning_of(function)
+        else:
+            if page.meaning is None:
+                page.meaning = meaning_of(function)
+            meaning = page.meaning
+        if not meaning:
+            return b""
+        return key_of(meaning, args, kwargs, payload if code else payload[4 + int.from_bytes(payload[:4], "big") :])
 
     def adopt(self, function: Callable[..., Any], digest: bytes) -> None:
         """`function` has been unpickled here from the code `digest`: its own spawns reuse that digest."""

@@ -143,17 +143,18 @@ def unpack_ref(value: object) -> TaskRef:
 
 
 def pack_task(task: Task) -> list[object]:
-    return [task.name, task.path, task.code, task.payload, task.supervised]
+    return [task.name, task.path, task.code, task.payload, task.supervised, task.memo]
 
 
 def unpack_task(value: object) -> Task:
-    name, path, code, payload, supervised = unpack_fields(value, 5, "task")
+    name, path, code, payload, supervised, memo = unpack_fields(value, 6, "task")
     return Task(
         unpack_str(name),
         unpack_bytes(path),
         unpack_bytes(code),
         unpack_bytes(payload),
         unpack_bool(supervised),
+        unpack_bytes(memo),
     )
 
 

@@ -19,7 +19,7 @@ from hdphrs.protocol.tasks import Task
 from hdphrs.wire.framing import ITEMS_MAX, FrameDecoder, encode_frame
 
 # To the node.
-READY: Final = 1  # [READY]: this process can take work; from the root node to the program: the run may begin
+READY: Final = 1  # [READY]: this process can take work; [READY, reliable, ledger] from the root node: the run begins
 CODE: Final = 2  # [CODE, digest, data]
 EXPORT: Final = 3  # [EXPORT, [[slot, task], ...]]
 PLACE: Final = 4  # [PLACE, slot, node, task]

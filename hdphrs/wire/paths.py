@@ -24,6 +24,16 @@ FOLD = b"\x80\x00"
 DIGEST_BYTES = 16
 
 
+def first_index(path: bytes) -> bytes:
+    """The beginning of a path: that of the program's task; all of it if it is folded."""
+    if path.startswith(FOLD):
+        return path
+    for end, byte in enumerate(path, 1):
+        if byte < 0x80:
+            return path[:end]
+    return path
+
+
 def child_path(parent: bytes, index: int) -> bytes:
     """The path of the `index`-th child of the task at `parent`."""
     if index < 0x80:

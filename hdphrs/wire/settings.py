@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import IO, Any
 
-from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, JOIN_DEADLINE_S, WIRE_VERSION
+from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, JOIN_DEADLINE_S, LEDGER_BYTES_MAX, WIRE_VERSION
 from hdphrs.errors import ProtocolError, StartError
 from hdphrs.wire.framing import HEADER_BYTES, FrameDecoder, encode_frame
 
@@ -29,6 +29,9 @@ LEASH_FD_VARIABLE = "HDPHRS_LEASH_FD"
 
 SEQUENTIAL_VARIABLE = "HDPHRS_SEQUENTIAL"
 """Set if there is no node, and everything runs in the program."""
+
+LEDGER_VARIABLE = "HDPHRS_LEDGER"
+"""Names the ledger of a run for which --ledger is not given."""
 
 SETTINGS_BYTES_MAX = 64 << 20
 
@@ -82,6 +85,11 @@ class NodeSettings:
     """Mutual TLS; None on loopback, where the secret alone must do."""
     program_archive: bytes | None = None
     """Remote nodes: the Python files of the program's directory, as a zip archive."""
+    ledger: bool = False
+    """Whether tasks have memos, for the root has a ledger."""
+    ledger_location: str | None = None
+    """Root: the directory or URL of the ledger."""
+    ledger_bytes_max: int = LEDGER_BYTES_MAX
     trace: str | None = None
     """The folder for the record of what the core of this node is fed and wants done."""
 
@@ -129,6 +137,13 @@ def _unpack(values: dict[str, Any]) -> NodeSettings:
     values["root_addresses"] = tuple((host, port) for host, port in values["root_addresses"])
     values["slots"] = values["slots"] or usable_cores()
     return NodeSettings(**{field.name: values[field.name] for field in fields(NodeSettings)})
+
+
+def ledger_location(given: str | None) -> str | None:
+    """The directory or URL of a ledger as the root node is to have it; None for no ledger."""
+    if not given:
+        return None
+    return given if "://" in given else os.path.abspath(given)
 
 
 def usable_cores() -> int:

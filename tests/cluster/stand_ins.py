@@ -22,7 +22,7 @@ settings = read_settings(open(0, "rb", buffering=0, closefd=False))
 JOINED = """
 if settings.root:
     link = socket.socket(fileno=settings.program_fd)
-    local.Link(link).send([local.READY, True])
+    local.Link(link).send([local.READY, True, False])
     try:
         os.write(settings.status_fd, b"ready\\n")
     except BrokenPipeError:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hdphrs.config import CoreConfig
-from hdphrs.protocol.pieces import Pieces, check_of, piece_of, worth
-from hdphrs.protocol.tasks import Outcome, Piece, Task, Verdict
+from hdphrs.protocol.pieces import Pieces, check_of, is_keen, is_memo, piece_of, worth
+from hdphrs.protocol.tasks import FAIR, KEEN, KEY_BYTES, Outcome, Piece, Task, Verdict
 
 CONFIG = CoreConfig(piece_cost_s=0.02, piece_byte_cost_s=1e-6, pieces_bytes_max=10_000)
 
@@ -83,3 +83,26 @@ def test_result_is_worth_the_way_to_the_root_if_it_cost_much_more(
     cost_s: float, nodes: int, size_bytes: int, verdict: Verdict, is_worth: bool
 ) -> None:
     assert worth(CONFIG, nodes, Outcome(verdict, bytes(size_bytes), (), cost_s)) is is_worth
+
+
+def test_task_that_the_ledger_knows_is_recognised_by_its_memo_whatever_its_bytes() -> None:
+    keen, fair = KEEN + bytes(KEY_BYTES), FAIR + bytes(KEY_BYTES)
+    outcome = Outcome(Verdict.VALUE, b"v", (), 1.0)
+    assert piece_of(Task("f", b"\1", b"code", b"payload", memo=fair), outcome).check == fair
+    assert (is_memo(fair), is_memo(keen), is_memo(check_of(b"code", b"payload"))) == (True, True, False)
+    assert (is_keen(fair), is_keen(keen), is_keen(KEEN + bytes(15))) == (False, True, False)
+
+
+def test_whoever_asks_is_told_of_pieces_that_are_kept_and_of_no_others() -> None:
+    pieces = Pieces(CONFIG)
+    told: list[Piece] = []
+    pieces.on_keep = told.append
+    pieces.keep(piece(1))
+    pieces.keep(piece(1, 2))
+    assert told == [piece(1)]
+
+
+def test_piece_that_alone_is_too_large_is_not_kept() -> None:
+    pieces = Pieces(CONFIG)
+    pieces.keep(Piece(b"\1", b"check", Outcome(Verdict.VALUE, bytes(20_000), (), 1.0)))
+    assert len(pieces) == 0

@@ -13,7 +13,20 @@ from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.effects import Deliver, Fence, Send, Start
 from hdphrs.protocol.pieces import check_of, piece_of
-from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Origin, Outcome, Piece, Spark, Task, TaskRef
+from hdphrs.protocol.tasks import (
+    FAIR,
+    KEEN,
+    KEY_BYTES,
+    PROGRAM,
+    ROOT,
+    NodeId,
+    Origin,
+    Outcome,
+    Piece,
+    Spark,
+    Task,
+    TaskRef,
+)
 
 N1, N2 = NodeId(1), NodeId(2)
 FIRST = Origin(1)
@@ -222,3 +235,26 @@ def test_fence_counts_only_what_is_run_again() -> None:
     effects = cluster.feed(0, ev.Suspected(N1))
     assert Fence(N1, 0) in effects
     assert Deliver(PROGRAM, 0, done(1)) in effects
+
+
+def test_task_of_the_program_begins_with_what_an_earlier_run_has_left_of_it() -> None:
+    cluster = Cluster(2, checked=False)
+    cluster.feed(0, ev.Kept((piece(1, 0), piece(2, 3))))
+    cluster.feed(0, ev.Placed(PROGRAM, 0, call(1), N1))
+    cluster.feed(0, ev.Exported(PROGRAM, ((1, call(2)), (2, call(3)))))
+    cluster.settle()
+    assert rerun_of(cluster, TaskRef(ROOT, PROGRAM, 0)).pieces == (piece(1, 0),)
+    assert rerun_of(cluster, TaskRef(ROOT, PROGRAM, 1)).pieces == (piece(2, 3),)
+    assert rerun_of(cluster, TaskRef(ROOT, PROGRAM, 2)).pieces == ()
+
+
+@pytest.mark.parametrize(("letter", "pieces"), [(KEEN, 1), (FAIR, 0)])
+def test_result_that_is_wanted_goes_to_the_root_however_little_it_has_cost(letter: bytes, pieces: int) -> None:
+    cluster, _ = parent_on_1()
+    cluster.hungry(2)
+    cheap = replace(call(1, 0), memo=letter + bytes(KEY_BYTES))
+    cluster.feed(1, ev.Exported(FIRST, ((0, cheap),)))
+    cluster.settle()
+    cluster.feed(2, ev.Finished(FIRST, ((TaskRef(N1, FIRST, 0), 0, done(1, 0, cost_s=0.0)),)))
+    cluster.settle()
+    assert len(cluster.hosts[ROOT].core.pieces) == pieces

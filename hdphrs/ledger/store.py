@@ -1,0 +1,97 @@
+"""Where a ledger is: what every kind of store can do, and which one belongs to a location."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from hdphrs.ledger.entry import Entry, Label
+
+LABELS_MAX = 1_000_000
+"""Entries that one run knows of; of more, it knows the newest."""
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """How much there is in a store."""
+
+    entries: int
+    bytes: int
+    """Of the entries; the files around them may be larger."""
+    cost_s: float
+    """What it would take to compute all that again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of an examination."""
+
+    sound: int
+    damaged: int
+
+
+class Store(Protocol):
+    """One ledger, used by one thread.
+
+    Damage is never an error: what is damaged is not there, and is complained about.  All methods raise `LedgerError`
+    if the store cannot be used: the disk is full, the server does not answer.
+    """
+
+    def labels(self) -> list[Label]:
+        """What there is, the newest first, at most `LABELS_MAX`."""
+
+    def read(self, keys: Sequence[bytes]) -> list[Entry]:
+        """Those of them that are there and sound, in any order; they count as used now."""
+
+    def write(self, entries: Iterable[Entry]) -> None:
+        """Add these, all of them or none; then make room, if there is more than there may be."""
+
+    def figures(self) -> Figures:
+        """How much there is."""
+
+    def verify(self, *, remove: bool) -> Verdict:
+        """Open every entry; `remove` those that are damaged."""
+
+    def shrink(self, bytes_max: int) -> int:
+        """Make room until no more than this is left; how many entries went."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+Complain = Callable[[str], None]
+"""Takes a sentence about damage that was met."""
+
+
+def is_url(location: str) -> bool:
+    """Whether this is a URL, and not a directory."""
+    return _URL.match(location) is not None
+
+
+def open_store(location: str, bytes_max: int, complain: Complain, *, create: bool = True) -> Store:
+    """The store at a location, which is made if it is not there.
+
+    Args:
+        location: a directory, or a URL that fsspec understands.
+        bytes_max: what it may hold; more makes it drop what is of least use.
+        create: if False, one that is not there is an error.
+
+    Raises:
+        LedgerError: it cannot be used; the message says why.
+    """
+    if is_url(location):
+        from hdphrs.ledger.objects import ObjectStore
+
+        return ObjectStore(location, bytes_max, complain, create=create)
+    from hdphrs.ledger.sqlite import SqliteStore
+
+    return SqliteStore(location, bytes_max, complain, create=create)
+
+
+def utility(used_s: float, cost_s: float, size_bytes: int) -> tuple[float, float]:
+    """What is dropped first: the least recently used, by the hour, and among those what is cheap for its size."""
+    return used_s // 3600, cost_s / max(1, size_bytes)

@@ -1,0 +1,141 @@
+"""What every kind of store does: a directory, and URLs of several file systems."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hdphrs.errors import LedgerError
+from hdphrs.ledger import Entry, open_store
+from hdphrs.ledger.entry import Damage, decode_entry, encode_entry
+from tests.ledger.support import Opener, data_of, entry_of, file_location, memo_of, right
+
+
+@pytest.fixture(params=["directory", "file", "memory"])
+def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
+    """A store of each kind."""
+    locations = {
+        "directory": str(tmp_path / "ledger"),
+        "file": file_location(tmp_path),
+        "memory": f"memory://{uuid.uuid4().hex}",
+    }
+    opener = Opener(locations[request.param])
+    yield opener
+    assert opener.complaints == []
+
+
+def test_what_one_run_has_written_the_next_one_reads(opener: Opener) -> None:
+    first = opener()
+    assert first.labels() == []
+    first.write([entry_of(number) for number in range(300)])
+    first.close()
+    second = opener()
+    assert {label.key for label in second.labels()} == {memo_of(number) for number in range(300)}
+    assert {(label.top, label.path) for label in second.labels()} == {
+        (entry.top, entry.path) for entry in map(entry_of, range(300))
+    }
+    assert right(second, range(400)) == 300
+    figures = second.figures()
+    assert figures.entries == 300
+    assert figures.bytes > 300 * 40
+    second.close()
+
+
+def test_runs_that_share_a_store_read_what_the_other_has_written(opener: Opener) -> None:
+    first, second = opener(), opener()
+    first.write([entry_of(1)])
+    second.write([entry_of(1), entry_of(2)])
+    assert right(first, range(4)) == 2
+    first.close()
+    assert right(second, range(4)) == 2
+    second.close()
+
+
+def test_what_is_more_than_there_may_be_goes_cheap_and_large_first(opener: Opener) -> None:
+    store = opener(200_000)
+    store.write([entry_of(1, size=90_000), entry_of(2, size=10_000, cost_s=100.0)])
+    assert [entry.key for entry in store.read([memo_of(1), memo_of(2)])] == [memo_of(2)]  # half of it is too much
+    for number in range(10, 30):
+        store.write([entry_of(number, size=20_000, cost_s=0.001)])
+        assert store.figures().bytes <= 200_000 + 21_000
+    store.labels()
+    assert [entry.key for entry in store.read([memo_of(2)])] == [memo_of(2)]
+    store.close()
+
+
+def test_a_store_is_shrunk_and_verified_on_demand(opener: Opener) -> None:
+    store = opener()
+    store.write([entry_of(number) for number in range(50)])
+    assert (store.verify(remove=True).sound, store.verify(remove=True).damaged) == (50, 0)
+    assert store.shrink(1 << 30) == 0
+    assert store.shrink(0) == 50
+    assert store.figures().entries == 0
+    store.close()
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    key=st.binary(min_size=20, max_size=20),
+    top=st.one_of(st.just(b""), st.binary(min_size=21, max_size=21)),
+    path=st.binary(max_size=240),
+    name=st.text(max_size=20),
+    cost_s=st.floats(0, 1e9),
+    data=st.binary(max_size=2000),
+)
+def test_any_entry_comes_back_as_it_was(
+    opener: Opener, key: bytes, top: bytes, path: bytes, name: str, cost_s: float, data: bytes
+) -> None:
+    entry = Entry(b"!" + key, top, path, name, cost_s, data)
+    assert decode_entry(encode_entry(entry), entry.key) == entry
+    store = opener()
+    store.write([entry])
+    store.labels()
+    assert store.read([entry.key]) == [entry]
+    store.close()
+
+
+@given(st.binary(max_size=200), st.integers(0, 10_000), st.integers(1, 255))
+def test_an_entry_of_which_any_byte_is_another_is_refused(data: bytes, place: int, change: int) -> None:
+    entry = Entry(memo_of(1), b"", b"\1", "f", 1.0, data)
+    blob = bytearray(encode_entry(entry))
+    blob[place % len(blob)] ^= change
+    with pytest.raises(Damage):
+        decode_entry(bytes(blob), entry.key)
+    with pytest.raises(Damage):
+        decode_entry(encode_entry(entry), memo_of(2))
+
+
+def test_a_directory_is_its_owner_s_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "ledger"
+    store = Opener(str(folder))()
+    store.write([entry_of(1)])
+    assert folder.stat().st_mode & 0o777 == 0o700
+    for file in folder.iterdir():
+        assert file.stat().st_mode & 0o777 == 0o600
+    store.close()
+    folder.chmod(0o777)
+    with pytest.raises(LedgerError, match="can be written by everybody"):
+        Opener(str(folder))()
+    folder.chmod(0o700)
+    if os.geteuid() == 0:
+        os.chown(folder / "ledger-1.sqlite", 12345, -1)
+        with pytest.raises(LedgerError, match="belongs to another user"):
+            Opener(str(folder))()
+
+
+def test_what_is_no_place_for_a_ledger_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LedgerError, match="cannot be used"):
+        Opener(str(tmp_path / "file"))()
+    for location in (str(tmp_path / "nowhere"), file_location(tmp_path), "memory://nowhere"):
+        with pytest.raises(LedgerError, match="there is no ledger"):
+            open_store(location, 1000, print, create=False)
+    with pytest.raises(LedgerError, match="cannot be used"):
+        Opener("frob://x")()
+    assert data_of(1) != data_of(2)

@@ -1,0 +1,170 @@
+"""The ledger between the program and the core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import trio
+import trio.testing
+
+from hdphrs.ledger import Entry, open_store
+from hdphrs.node.ledger import Book
+from hdphrs.protocol.events import Event, Exported, Kept, Learned, Placed
+from hdphrs.protocol.tasks import FAIR, KEEN, PROGRAM, ROOT, Outcome, Piece, Task, Verdict
+from hdphrs.wire.paths import child_path
+
+BYTES_MAX = 1 << 20
+
+
+def memo(number: int, letter: bytes = FAIR) -> bytes:
+    """Some memo."""
+    return letter + number.to_bytes(20, "big")
+
+
+def task(slot: int, number: int, letter: bytes = FAIR) -> Task:
+    """A task that the program has spawned as its `slot`-th."""
+    return Task(f"f{number}", child_path(b"", slot), b"code", b"payload", True, memo(number, letter))
+
+
+def entry(number: int, top: int, *path: int) -> Entry:
+    """What an earlier run has left."""
+    place = b""
+    for index in path:
+        place = child_path(place, index)
+    return Entry(memo(number), memo(top), place, "f", 2.0, b"value %d" % number)
+
+
+def value(number: int, cost_s: float = 2.0) -> Outcome:
+    """The value of a task, or of an entry."""
+    return Outcome(Verdict.VALUE, b"value %d" % number, (), cost_s)
+
+
+class Root:
+    """A root's driver, as far as the ledger needs one."""
+
+    def __init__(self, location: Path | str) -> None:
+        self.events: list[Event] = []
+        self.delivered: dict[int, Outcome] = {}
+        self.said: list[str] = []
+        self.counters: dict[str, int] = {}
+        self.book = Book(
+            str(location),
+            BYTES_MAX,
+            handle=self._handle,
+            deliver=self.delivered.__setitem__,
+            say=self.said.append,
+            counters=self.counters,
+        )
+
+    def _handle(self, events: Sequence[Event]) -> None:
+        self.events += events
+
+    def run(self, *steps: Callable[[], object]) -> None:
+        """Serve, and do these one after the other, each when nothing is left to be done of the last."""
+
+        async def main() -> None:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self.book.run)
+                await self.book.opened.wait()
+                for step in steps:
+                    step()
+                    await trio.testing.wait_all_tasks_blocked(0.02)
+                    while self.book._one_at_a_time.borrowed_tokens:
+                        await trio.testing.wait_all_tasks_blocked(0.02)
+                await self.book.close()
+                nursery.cancel_scope.cancel()
+
+        trio.run(main)
+
+
+def store(location: Path, *entries: Entry) -> None:
+    """Leave these in a ledger."""
+    left = open_store(str(location), BYTES_MAX, print)
+    left.write(entries)
+    left.close()
+
+
+def left(location: Path) -> dict[bytes, Entry]:
+    """What is in a ledger."""
+    opened = open_store(str(location), BYTES_MAX, print)
+    found = opened.read([label.key for label in opened.labels()])
+    opened.close()
+    return {one.key: one for one in found}
+
+
+def test_a_task_that_the_ledger_knows_is_answered_and_never_gets_to_the_core(tmp_path: Path) -> None:
+    store(tmp_path, entry(7, 7, 3))
+    root = Root(tmp_path)
+    known, new, other = task(0, 7), task(1, 8), Learned(b"digest", b"code")
+    root.run(lambda: root.book.admit([other, Exported(PROGRAM, ((0, known), (1, new)))]))
+    assert root.events == [other, Exported(PROGRAM, ((1, new),))]
+    assert root.delivered == {0: value(7)}
+    assert root.counters["ledger_hits"] == 1
+
+
+def test_a_task_of_which_parts_are_left_gets_to_the_core_behind_them_at_whatever_place(tmp_path: Path) -> None:
+    parts = entry(10, 7, 3, 0), entry(11, 7, 3, 1), entry(12, 7, 3, 1, 5), entry(13, 9, 4, 1)
+    store(tmp_path, *parts)
+    root = Root(tmp_path)
+    placed = Placed(PROGRAM, 0, task(200, 7), ROOT)
+    root.run(lambda: root.book.admit([placed]))
+    here = child_path(b"", 200)
+    pieces = Piece(child_path(here, 0), memo(10), value(10)), Piece(child_path(here, 1), memo(11), value(11))
+    assert root.events == [Kept(pieces), placed]
+    assert root.counters["ledger_parts"] == 2
+
+
+def test_a_task_whose_code_has_changed_may_still_have_parts_that_have_not(tmp_path: Path) -> None:
+    store(tmp_path, entry(10, 7, 3, 0), entry(3, 3, 3), entry(13, 9, 4, 1))
+    root = Root(tmp_path)
+    exported = Exported(PROGRAM, ((0, task(3, 8)),))
+    root.run(lambda: root.book.admit([exported]))
+    assert root.events == [Kept((Piece(child_path(child_path(b"", 3), 0), memo(10), value(10)),)), exported]
+
+
+def test_results_that_have_cost_enough_or_are_wanted_are_written(tmp_path: Path) -> None:
+    root = Root(tmp_path)
+    tasks = tuple((slot, task(slot, slot, KEEN if slot == 2 else FAIR)) for slot in range(4))
+    failed = Outcome(Verdict.RAISED, b"oh", (), 5.0)
+
+    def end() -> None:
+        for slot, outcome in enumerate([value(0), value(1, 0.0001), value(2, 0.0001), failed]):
+            root.book.on_outcome(slot, outcome)
+        root.book.on_outcome(99, value(99))
+        root.book.on_piece(Piece(child_path(child_path(b"", 1), 5), memo(20), value(20)))
+        root.book.on_piece(Piece(child_path(child_path(b"", 1), 6), b"only a check....", value(21)))
+
+    root.run(lambda: root.book.admit([Exported(PROGRAM, tasks)]), end)
+    found = left(tmp_path)
+    assert found.keys() == {memo(0), memo(2, KEEN), memo(20)}
+    assert (found[memo(0)].top, found[memo(20)].top) == (memo(0), memo(1))
+    assert (found[memo(0)].name, found[memo(0)].data, found[memo(0)].cost_s) == ("f0", b"value 0", 2.0)
+    assert root.counters["ledger_written"] == 3
+
+
+def test_a_damaged_entry_is_a_miss_with_one_line_and_then_parts_count(tmp_path: Path) -> None:
+    store(tmp_path, entry(7, 7, 3), entry(8, 8, 4), entry(10, 7, 3, 0))
+    file = tmp_path / "ledger-1.sqlite"
+    file.write_bytes(file.read_bytes().replace(b"value 7", b"value 9").replace(b"value 8", b"value 9"))
+    root = Root(tmp_path)
+    exported = Exported(PROGRAM, ((0, task(0, 7)), (1, task(1, 8))))
+    root.run(lambda: root.book.admit([exported]))
+    assert root.delivered == {}
+    assert [event for event in root.events if isinstance(event, Kept)] == [
+        Kept((Piece(child_path(child_path(b"", 0), 0), memo(10), value(10)),))
+    ]
+    assert {event.tasks[0][0] for event in root.events if isinstance(event, Exported)} == {0, 1}
+    (line,) = root.said
+    assert "is damaged" in line
+
+
+def test_a_ledger_that_cannot_be_used_is_turned_off_with_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    root = Root(tmp_path / "file")
+    exported = Exported(PROGRAM, ((0, task(0, 7)),))
+    root.run(lambda: root.book.admit([exported]), lambda: root.book.on_outcome(0, value(7)))
+    assert root.events == [exported]
+    (line,) = root.said
+    assert line.endswith("cannot be used: it is no directory; this run goes on without it")
+    assert root.counters["ledger_written"] == 0

@@ -1,0 +1,210 @@
+"""What a call means: equal for equal code and values wherever they are, another as soon as anything differs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hdphrs.wire.code import CodeBook
+from hdphrs.wire.meaning import key_of, meaning_of
+from hdphrs.wire.pickling import dumps, loads
+
+WHOLE = """
+    import dataclasses, enum, functools, logging, math, re
+    from pathlib import Path
+    import helper
+    from helper import g, K
+
+    LOG = logging.getLogger("x")
+    NAMES = {"a", "b", "c", ("d", 1), frozenset("xyz")}
+
+    class Color(enum.Enum):
+        RED = 1
+        GREEN = 2
+
+    @dataclasses.dataclass(frozen=True, slots=True)
+    class Point:
+        x: int
+        y: float = 2.0
+        z: list = dataclasses.field(default_factory=list)
+        def area(self): return self.x * self.y
+        @property
+        def half(self): return self.x / 2
+        @staticmethod
+        def zero(): return Point(0)
+
+    def f0(x): return helper.g(x) + helper.inner.Z
+    def f1(x): return g(x) if x in NAMES else Color.RED
+    def f2(x): return Point(x).area() + math.sin(x)
+    def f3(x, *, k=LOG):
+        k.info("x")
+        return K(x).m(2)
+    def f4(x):
+        import json
+        return json.dumps([y for y in x if y in {"p", "q", "r", "s"}])
+    @functools.lru_cache
+    def f5(x): return f5(x - 1) if x else Point(0)
+    def f6(x): return re.sub("a", "b", x) + str(Path("/"))
+    def closure(k):
+        def inner(x): return x + k
+        return inner
+    ALL = [f0, f1, f2, f3, f4, f5, f6, closure(3), lambda x: x + 1, functools.partial(f2, 3), Point, K(3).m, len]
+    """
+
+HELPER = """
+    import inner
+    N = 3
+    def g(x): return x + N + inner.Z
+    class K:
+        def __init__(self, a): self.a = a
+        def m(self, x): return g(x) + self.a
+    """
+
+TELL = """
+    import sys, hdphrs.wire.meaning as m, hdphrs.wire.pickling as p
+    print(*[m.meaning_of(f).hex() for f in ALL])
+    print(*[m.meaning_of(p.loads(p.dumps(f))).hex() for f in ALL])
+    open(sys.argv[1], "wb").write(p.dumps(ALL))
+    """
+
+READ = """
+    import sys, hdphrs.wire.meaning as m, hdphrs.wire.pickling as p
+    print(*[m.meaning_of(f).hex() for f in p.loads(open(sys.argv[1], "rb").read())])
+    """
+
+
+def write(folder: Path, **files: str) -> None:
+    """Modules that are older than any process that reads them."""
+    for name, text in files.items():
+        path = folder / f"{name}.py"
+        path.write_text(textwrap.dedent(text))
+        os.utime(path, (1e9, 1e9))
+
+
+def told(folder: Path, program: str, seed: int) -> list[str]:
+    """What a program in this folder prints, line by line."""
+    environment = os.environ | {"PYTHONHASHSEED": str(seed), "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
+    command = [sys.executable, f"{program}.py", "functions.pickle"]
+    done = subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True, timeout=60, check=True)
+    return done.stdout.splitlines()
+
+
+def test_meanings_are_the_same_in_every_process_and_after_every_journey(tmp_path: Path) -> None:
+    write(tmp_path, helper=HELPER, inner="Z = 1", prog=textwrap.dedent(WHOLE) + textwrap.dedent(TELL), read=READ)
+    here, copied = told(tmp_path, "prog", 0)
+    assert here == copied
+    assert len(set(here.split())) == 13
+    assert told(tmp_path, "prog", 1) == [here, copied]
+    assert told(tmp_path, "read", 2) == [here]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "changed"),
+    [
+        ("inner", "Z = 1", "Z = 2", [0, 1, 3, 11]),
+        ("helper", "x + N", "N + x", [0, 1, 3, 11]),
+        ("prog", "self.x * self.y", "self.y * self.x", [2, 5, 9, 10]),
+        ("prog", "y: float = 2.0", "y: float = 3.0", [2, 5, 9, 10]),
+        ("prog", "closure(3)", "closure(4)", [7]),
+        ("prog", '("d", 1)', '("d", 2)', [1]),
+        ("prog", "RED = 1", "RED = 3", [1]),
+        ("prog", '"q"', '"Q"', [4]),
+        ("prog", "import dataclasses", "# another line\n    import dataclasses", []),
+    ],
+)
+def test_a_change_of_anything_changes_what_depends_on_it(
+    tmp_path: Path, file: str, old: str, new: str, changed: list[int]
+) -> None:
+    files = {"helper": HELPER, "inner": "Z = 1", "prog": WHOLE + TELL}
+    write(tmp_path, **files)
+    before = told(tmp_path, "prog", 0)[0].split()
+    assert old in files[file]
+    write(tmp_path, **{file: files[file].replace(old, new)})
+    after = told(tmp_path, "prog", 0)[0].split()
+    assert [i for i in range(13) if before[i] != after[i]] == changed
+
+
+def test_a_module_that_has_changed_since_the_start_says_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, helper_that_changes="def g(x): return x")
+    monkeypatch.syspath_prepend(tmp_path)
+    import helper_that_changes  # type: ignore[import-not-found]
+
+    assert meaning_of(helper_that_changes.g)
+    os.utime(tmp_path / "helper_that_changes.py")
+    os.utime(tmp_path / "helper_that_changes.py", (4e9, 4e9))
+    assert meaning_of(helper_that_changes.g) == b""
+    sys.modules.pop("helper_that_changes")
+
+
+def made(source: str, **names: Any) -> FunctionType:
+    """The function `f` of a main module."""
+    space: dict[str, Any] = {"__name__": "__main__", **names}
+    exec(textwrap.dedent(source), space)
+    function = space["f"]
+    assert isinstance(function, FunctionType)
+    return function
+
+
+@pytest.mark.parametrize("value", [threading.Lock(), (x for x in "generator"), open, sys.stdout.buffer])
+def test_what_cannot_be_told_has_no_meaning_or_that_of_its_name(value: object) -> None:
+    assert (meaning_of(made("def f(): return value", value=value)) != b"") == (value is open)
+
+
+@pytest.mark.parametrize("text", ["def f(): raise SystemExit", "class f: pass"])
+def test_an_object_whose_pickling_raises_has_no_meaning(text: str) -> None:
+    class Nasty:
+        def __reduce_ex__(self, protocol: object) -> Any:
+            raise SystemExit(text)
+
+    assert meaning_of(made("def f(): return value", value=Nasty())) == b""
+
+
+def key(function: Callable[..., Any], *args: Any, **kwargs: Any) -> bytes:
+    """The key of a call, as a process that makes tasks computes it."""
+    book = CodeBook(lambda digest, data: None)
+    code, payload = book.encode("f", function, args, kwargs)
+    return book.key(function, code, payload, args, kwargs)
+
+
+def one(x: Any) -> Any:
+    return x
+
+
+def test_the_key_of_a_call_depends_on_all_its_parts() -> None:
+    calls = [
+        key(one, 1),
+        key(one, 2),
+        key(one, x=1),
+        key(one, 1.0),
+        key(one, [1]),
+        key(one, one),
+        key(one, made("f = lambda x: x")),
+    ]
+    assert len({*calls, b""}) == 8
+    assert key(one, threading.get_ident) != b""
+    assert key(one, made("def f(): return lock", lock=len)) != key(one, made("def f(): return lock", lock=max))
+
+
+@given(st.sets(st.text(max_size=5)), st.sets(st.integers()))
+def test_sets_have_no_order(texts: set[str], numbers: set[int]) -> None:
+    again = set(sorted(texts, reverse=True))  # noqa: C414 - made in another order
+    assert key(one, texts, numbers) == key(one, again, set(numbers))
+    assert key(one, loads(dumps([texts]))) == key(one, [texts])
+
+
+def test_a_key_without_a_meaning_is_none() -> None:
+    assert key(made("def f(x): return value", value=sys.modules["__main__"]), 1) == b""
+    assert key_of(b"m", (threading.Lock(),), {}, b"\x93") == b""
