@@ -6,11 +6,17 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import spawn_get, speedup, startup
+from benchmarks import recovery, spawn_get, speedup, startup
 from benchmarks.figures import Figure, table, write_json
 from benchmarks.launch import BenchmarkError
 
-BENCHMARKS = {"spawn_get": spawn_get.measure, "speedup": speedup.measure, "startup": startup.measure}
+BENCHMARKS = {
+    "spawn_get": spawn_get.measure,
+    "speedup": speedup.measure,
+    "startup": startup.measure,
+    "recovery": recovery.measure,
+    "reliability": recovery.measure_reliability,
+}
 
 
 def main() -> int:

@@ -9,7 +9,7 @@ Lazy runs spawn, eager ones (`eager=1`) place every task, a level of the tree in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from math import isqrt, log
@@ -18,9 +18,6 @@ from typing import TYPE_CHECKING
 from hdphrs.config import CoreConfig
 
 if TYPE_CHECKING:
-    from random import Random
-
-    from hdphrs.sim.draw import Draw
     from hdphrs.sim.program import Program
 
 SPAWN_NS = 10_000
@@ -85,20 +82,34 @@ Board = tuple[int, int, int]
 """What the queens attack in the next row, as bits: by columns, by diagonals down left, down right."""
 
 
-def plant(program: Program, drawn: Draw, chance: Random, name: str) -> list[int]:
-    """Add the tasks of a benchmark; how much work each does, in some unit, 0 for those that divide."""
+Tree = tuple[tuple[int, ...], tuple[int, ...]]
+"""By task, level by level: how many children it has, and how much work it does, in some unit; 0 if it divides."""
+
+
+def tree_of(name: str, tasks: int) -> Tree:
+    """A benchmark in about so many tasks."""
     match name:
         case "sum_euler":
-            return _plant_map(program, [_totients(number) for number in range(drawn.tasks)])
+            return _flat([_totients(number) for number in range(tasks)])
         case "liouville":
-            return _plant_map(program, [60 + isqrt(number) for number in range(drawn.tasks)])
+            return _flat([60 + isqrt(number) for number in range(tasks)])
         case "queens":
-            return _plant_tree(program, *_queens(drawn.tasks))
+            return _queens(tasks)
         case _:
-            return _plant_tree(program, *_mandelbrot(max(2, (drawn.tasks + 1) // 2)))
+            return _mandelbrot(max(2, (tasks + 1) // 2))
 
 
-def costs_ns(program: Program, work: list[int], mean_us: int) -> list[int]:
+def plant(program: Program, name: str, tasks: int) -> tuple[int, ...]:
+    """Add the tasks of a benchmark; how much work each does."""
+    fans, work = tree_of(name, tasks)
+    program.add(None)
+    for parent, fan in enumerate(fans):
+        for _ in range(fan):
+            program.add(parent)
+    return work
+
+
+def costs_ns(program: Program, work: Sequence[int], mean_us: int) -> list[int]:
     """What each task computes, such that `mean_us` is the mean of those that do not divide."""
     leaves = sum(not children for children in program.children)
     unit_ns = mean_us * 1000 * leaves / sum(work)
@@ -130,11 +141,8 @@ def heaviest_ns(program: Program, nodes: int, cores: int) -> int:
 # ---- flat: one task spawns all others ------------------------------------------------------------------------
 
 
-def _plant_map(program: Program, work: list[int]) -> list[int]:
-    top = program.add(None)
-    for _ in work:
-        program.add(top)
-    return [0, *work]
+def _flat(work: list[int]) -> Tree:
+    return (len(work), *[0] * len(work)), (0, *work)
 
 
 def _totients(number: int) -> int:
@@ -146,20 +154,8 @@ def _totients(number: int) -> int:
 # ---- trees: each task spawns its children --------------------------------------------------------------------
 
 
-def _plant_tree(program: Program, fans: tuple[int, ...], work: tuple[int, ...]) -> list[int]:
-    """
-    Args:
-        fans, work: by task, level by level.
-    """
-    program.add(None)
-    for parent, fan in enumerate(fans):
-        for _ in range(fan):
-            program.add(parent)
-    return list(work)
-
-
 @lru_cache(maxsize=4)
-def _queens(tasks: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _queens(tasks: int) -> Tree:
     """Boards down to the row at which there are about so many."""
     levels: list[list[Board]] = [[(0, 0, 0)]]
     count = 1
@@ -190,7 +186,7 @@ def _boards_below(board: Board) -> int:
 
 
 @lru_cache(maxsize=4)
-def _mandelbrot(bands: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _mandelbrot(bands: int) -> Tree:
     """Bands of rows, halved until they are single."""
     iterations = [0, *accumulate(_iterations(band, bands) for band in range(bands))]
     fans: list[int] = []

@@ -45,7 +45,7 @@ class Program:
         self.is_paper = shape in paper.BENCHMARKS
         """Whether it is one of the paper's benchmarks."""
         if self.is_paper:
-            work = paper.plant(self, drawn, chance, shape)
+            work = paper.plant(self, shape, drawn.tasks)
             count = len(self.children)
             self.before_ns = paper.costs_ns(self, work, drawn.cost_us)
             self.after_ns = [0] * count
