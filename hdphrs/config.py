@@ -72,6 +72,9 @@ class CoreConfig:
 DETECT_AFTER_S = 5.0
 """Silence of a peer that counts as its death (the paper's default)."""
 
+GRACE_S = 25.0
+"""How long a node that is told to leave may take; hosts that are about to be taken away give 30 s or more."""
+
 JOIN_DEADLINE_S = 30.0
 """How long the root waits for the nodes that it expects."""
 

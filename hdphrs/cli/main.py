@@ -9,6 +9,7 @@ from typing import NoReturn
 import click
 
 from hdphrs import HdphrsError, __version__
+from hdphrs.cli.drain import drain
 from hdphrs.cli.explore import explore
 from hdphrs.cli.output import say
 from hdphrs.cli.replay import replay
@@ -26,6 +27,7 @@ def hdphrs() -> None:
     """Reliable work-stealing fork/join: every core of every machine, whichever of them dies."""
 
 
+hdphrs.add_command(drain)
 hdphrs.add_command(explore)
 hdphrs.add_command(run)
 hdphrs.add_command(replay)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from dataclasses import dataclass
 
 import click
@@ -12,10 +11,10 @@ from hdphrs.chaos.monkey import Monkey
 from hdphrs.chaos.schedule import Kill, kills_at, monkey_kills
 from hdphrs.cli.checks import check_exclusive, check_ledger, check_program, check_report, check_trace
 from hdphrs.cli.output import say
-from hdphrs.cli.values import memory, silence, times
+from hdphrs.cli.values import command_words, memory, silence, span, times
 from hdphrs.cluster.hosts import LOCALHOST, SLOTS_MAX, Host, read_hosts
 from hdphrs.cluster.plan import NodePlan, plan_nodes
-from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, LEDGER_BYTES_MAX
+from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, GRACE_S, LEDGER_BYTES_MAX
 from hdphrs.errors import UsageError
 from hdphrs.wire.settings import LEDGER_VARIABLE, usable_cores
 
@@ -36,6 +35,7 @@ class Asked:
     unreliable: bool
     sequential: bool
     detect_after: float | None
+    grace: float
     kill_at: tuple[float, ...] | None
     chaos_monkey: bool
     seed: int | None
@@ -75,6 +75,13 @@ class Asked:
     type=silence,
     metavar="S",
     help=f"Silence of a node that counts as its death; {DETECT_AFTER_S:g} s by default.",
+)
+@click.option(
+    "--grace",
+    type=span,
+    metavar="S",
+    default=GRACE_S,
+    help=f"What a node that is told to leave (SIGTERM, hdphrs drain) may take for it; {GRACE_S:g} s by default.",
 )
 @click.option("--kill-at", type=times, metavar="3,5.5", help="Test: kill -9 a node at each of these seconds.")
 @click.option("--chaos-monkey", is_flag=True, help="Test: kill -9 nodes at drawn times within 30 s.")
@@ -142,7 +149,7 @@ def run_program(asked: Asked) -> int:
     report = None if asked.report is None else check_report(asked.report)
     trace = None if asked.trace_protocol is None else check_trace(asked.trace_protocol)
     ledger = None if not asked.ledger else check_ledger(asked.ledger)
-    ssh = _ssh_words(asked.ssh)
+    ssh = command_words(asked.ssh, "--ssh")
 
     from hdphrs.cluster.launch import launch
     from hdphrs.cluster.options import RunOptions
@@ -156,6 +163,7 @@ def run_program(asked: Asked) -> int:
         attempts_max=asked.attempts,
         memory_bytes_max=asked.memory_max,
         detect_after_s=DETECT_AFTER_S if asked.detect_after is None else asked.detect_after,
+        grace_s=asked.grace,
         seed=seed,
         report=report,
         trace=trace,
@@ -209,13 +217,3 @@ def _kills(asked: Asked, seed: int, nodes: int) -> list[Kill]:
             "which is never killed"
         )
     return kills_at(seed, asked.kill_at, nodes)
-
-
-def _ssh_words(command: str) -> tuple[str, ...]:
-    try:
-        words = tuple(shlex.split(command))
-    except ValueError as error:
-        raise UsageError(f"--ssh {command!r}: {error}") from error
-    if not words:
-        raise UsageError("--ssh expects a command")
-    return words

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import shlex
 
 import click
+
+from hdphrs.errors import UsageError
 
 SILENCE_S_MIN = 0.1
 
@@ -15,6 +18,21 @@ UNITS = {"K": 10, "M": 20, "G": 30, "T": 40}
 """The suffixes of sizes, as powers of 2."""
 
 
+def command_words(command: str, option: str) -> tuple[str, ...]:
+    """The words of a command, split like a shell does.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        raise UsageError(f"{option} {command!r}: {error}") from error
+    if not words:
+        raise UsageError(f"{option} expects a command")
+    return words
+
+
 def silence(text: str) -> float:
     """How long a node may be silent, in seconds.
 
@@ -22,6 +40,15 @@ def silence(text: str) -> float:
         click.BadParameter: it is no number, not finite, or too small.
     """
     return _seconds(text, SILENCE_S_MIN)
+
+
+def span(text: str) -> float:
+    """A time in seconds.
+
+    Raises:
+        click.BadParameter: it is no number, not finite, or negative.
+    """
+    return _seconds(text, 0.0)
 
 
 def times(text: str) -> tuple[float, ...]:

@@ -30,6 +30,7 @@ from hdphrs.cluster.program import forget_outer_run, start_program
 from hdphrs.cluster.signals import wakened_by_signals
 from hdphrs.config import JOIN_DEADLINE_S, LEDGER_END_S
 from hdphrs.errors import StartError
+from hdphrs.wire.settings import TOLD_STATUS
 
 START_DEADLINE_S = JOIN_DEADLINE_S + 5.0
 """Our own patience, longer than that of the nodes, which know better what keeps them."""
@@ -188,7 +189,10 @@ class _Launcher:
         """The root is dead and with it all that the program waits for; the exit status, never 0."""
         root = self._nodes[0]
         self._end_at_s = time.monotonic() + END_S_MAX
-        self._options.say(f"the {root.label} died ({describe_status(root.returncode or 0)}); the program cannot go on")
+        how = f"died ({describe_status(root.returncode or 0)})"
+        if root.returncode == TOLD_STATUS:
+            how = "was told to end"
+        self._options.say(f"the {root.label} {how}; the program cannot go on")
         for end in (None, program.terminate, program.kill):
             if end is not None:
                 end()

@@ -20,13 +20,15 @@ from typing import Protocol
 from hdphrs.cluster.lines import LineReader, Tail
 from hdphrs.cluster.plan import NodePlan
 from hdphrs.errors import StartError
-from hdphrs.wire.settings import LEASH_KILL, NodeSettings, encode_settings, start_node
+from hdphrs.wire.settings import LEASH_KILL, MEMBER, NODE_MODULE, NodeSettings, encode_settings, start_node
 
 CONNECT_S_MAX = 15
 """How long OpenSSH tries to reach a host."""
 REMOTE_PYTHON = "python3"
 
-_SSH_FAILED = 255
+SSH_FAILED = 255
+"""Exit status of an ssh that has not come to run anything."""
+
 _CANNOT_START = (126, 127)
 _SAID_LINES_MAX = 3
 _NOT_INSTALLED = re.compile(r"No module named '?hdphrs\b")
@@ -83,7 +85,7 @@ class LocalNode:
         """
         python = plan.python or sys.executable
         try:
-            self._process = start_node(settings, command=[python, "-m", "hdphrs.node"], pass_fds=pass_fds)
+            self._process = start_node(settings, python=python, pass_fds=pass_fds)
         except OSError as error:
             raise StartError(f"{plan.host}: cannot start {python}: {error.strerror}") from error
         kind = "root node" if settings.root else "node"
@@ -149,7 +151,7 @@ class RemoteNode:
         try:
             # In a session of its own it has no terminal: Ctrl-C does not reach it, and it cannot ask for anything.
             self._process = subprocess.Popen(
-                ssh_command(ssh, plan.host, self._python),
+                ssh_command(ssh, plan.host, f"{shlex.quote(self._python)} -m {NODE_MODULE} {MEMBER}"),
                 bufsize=0,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -183,7 +185,7 @@ class RemoteNode:
         self._read()
         status = describe_status(self._process.returncode)
         said = self._tail.lines
-        if self._process.returncode == _SSH_FAILED:
+        if self._process.returncode == SSH_FAILED:
             return f"cannot reach {self._host} with {self._ssh}: " + ("; ".join(said[-_SAID_LINES_MAX:]) or status)
         if self._process.returncode in _CANNOT_START:
             return (
@@ -255,13 +257,13 @@ class RemoteNode:
             self._tail.add(line)
 
 
-def ssh_command(ssh: Sequence[str], host: str, python: str) -> list[str]:
-    """The command that runs a node on `host`: one ssh that never asks for anything."""
+def ssh_command(ssh: Sequence[str], host: str, command: str) -> list[str]:
+    """Run a command, the text of one for a shell, on `host`: with one ssh that never asks for anything."""
     options = []
     if os.path.basename(ssh[0]) == "ssh":
         options = ["-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S_MAX}"]
     # `env` is the same in every login shell, and the home directory there must not be on the module path.
-    return [*ssh, *options, host, f"exec env PYTHONSAFEPATH=1 {shlex.quote(python)} -m hdphrs.node"]
+    return [*ssh, *options, host, f"exec env PYTHONSAFEPATH=1 {command}"]
 
 
 def _write_all(fd: int, line: bytes) -> None:

@@ -23,6 +23,7 @@ class RunOptions:
     attempts_max: int
     memory_bytes_max: int | None
     detect_after_s: float
+    grace_s: float
     seed: int
     report: str | None
     """The absolute path of the report, if one is wanted."""

@@ -1,4 +1,4 @@
-"""The command line `python -m hdphrs.node`, started by hdphrs itself: settings come on standard input."""
+"""The command line `python -m hdphrs.node KIND`, started by hdphrs itself: settings come on standard input."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -23,6 +22,7 @@ from hdphrs.node.crew import Crew, understand
 from hdphrs.node.driver import Driver, Feed
 from hdphrs.node.life import say, start_crew
 from hdphrs.node.link import NodeLink
+from hdphrs.node.orders import obey_signals, watch_leash
 from hdphrs.node.process import SchedulerProcess
 from hdphrs.node.report import Report
 from hdphrs.protocol.effects import Halt
@@ -34,13 +34,10 @@ from hdphrs.transport.tcp import TcpTransport
 from hdphrs.wire import local
 from hdphrs.wire.codec import pack_outcome
 from hdphrs.wire.page import Page
-from hdphrs.wire.settings import LEASH_KILL, NodeSettings
+from hdphrs.wire.settings import TOLD_STATUS, NodeSettings
 
 if TYPE_CHECKING:
     from hdphrs.node.ledger import Book
-
-ORPHAN_S = 1.5
-"""How long a member whose launcher is gone may take to end in an orderly way."""
 
 
 async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProcess]) -> int:
@@ -64,8 +61,8 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
             nursery.start_soon(crew.run, driver.handle, core.counters)
             nursery.start_soon(program.pump)
             nursery.start_soon(_listen_to_program, program, driver, driver.handle if book is None else book.admit)
-            nursery.start_soon(_watch_leash, driver)
-            nursery.start_soon(_obey_sigterm, driver)
+            nursery.start_soon(watch_leash, driver)
+            nursery.start_soon(obey_signals, driver, settings.grace_s)
             if book is not None:
                 nursery.start_soon(book.run)
             if settings.listen_fd is not None:
@@ -92,15 +89,16 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
             nursery.cancel_scope.cancel()
         report.tell_loss()
         report.write()
-        return 0
+        return TOLD_STATUS if driver.told_to_end else 0
 
 
 async def member(settings: NodeSettings, page: Page, processes: list[SchedulerProcess]) -> int:
     """The career of any other node; the exit status."""
     while True:
         with _crew(page, processes, settings) as crew, unwrapped(), _core(settings) as (core, feed):
-            halt = await _member_life(settings, crew, Driver(core, crew, feed=feed))
-        if not halt.rejoin:
+            driver = Driver(core, crew, feed=feed)
+            halt = await _member_life(settings, crew, driver)
+        if not halt.rejoin or driver.is_leaving:
             break
         say(f"this node ({settings.host}) was {halt.reason}; it joins again as a new node")
         page, processes = start_crew(settings)
@@ -114,8 +112,8 @@ async def _member_life(settings: NodeSettings, crew: Crew, driver: Driver) -> Ha
     async with trio.open_nursery() as nursery:
         transport = _transport(settings, driver, None)
         await nursery.start(transport.serve)
-        nursery.start_soon(_watch_leash, driver)
-        nursery.start_soon(_obey_sigterm, driver)
+        nursery.start_soon(watch_leash, driver)
+        nursery.start_soon(obey_signals, driver, settings.grace_s)
         await _join(transport, driver, settings)
         nursery.start_soon(driver.tick)
         nursery.start_soon(crew.run, driver.handle, driver.core.counters)
@@ -147,7 +145,7 @@ async def _join(transport: Transport, driver: Driver, settings: NodeSettings) ->
 
 
 async def _take_leave(transport: Transport, driver: Driver) -> None:
-    """See the acknowledgement of TERM off; the root, when it has them all, may be gone before it says so."""
+    """See the acknowledgement of TERM, or BYE, off; the root, when it has them all, may be gone before it says so."""
     async with trio.open_nursery() as nursery:
 
         async def flush() -> None:
@@ -261,32 +259,6 @@ async def _listen_to_program(program: NodeLink, driver: Driver, hear: Callable[[
             break
         hear([understand(PROGRAM, message) for message in messages])
     driver.handle([Terminate()])
-
-
-async def _watch_leash(driver: Driver) -> None:
-    """Standard input ends with the launcher."""
-    while True:
-        await trio.lowlevel.wait_readable(0)
-        data = os.read(0, 64)
-        if LEASH_KILL in data:
-            os.kill(os.getpid(), signal.SIGKILL)
-        if not data:
-            break
-    if driver.core.me == ROOT:
-        driver.handle([Terminate()])
-    else:
-        if driver.core.me is not None:
-            await trio.sleep(ORPHAN_S)
-        driver.end(Halt("its launcher is gone"))
-
-
-async def _obey_sigterm(driver: Driver) -> None:
-    with trio.open_signal_receiver(signal.SIGTERM) as signals:
-        async for _ in signals:
-            if driver.core.me == ROOT:
-                driver.handle([Terminate()])
-            else:
-                driver.end(Halt("it was told to, by SIGTERM"))
 
 
 def _tell_launcher(settings: NodeSettings) -> None:

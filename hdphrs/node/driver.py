@@ -88,7 +88,10 @@ class Driver:
         self.halted = trio.Event()
         self.stopping = trio.Event()
         self.root_gone = trio.Event()
+        """The root needs nothing more of this node: it is dead, or has declared it dead."""
         self.halt: fx.Halt | None = None
+        self.told_to_end = False
+        """At the root: by a signal, while the program ran."""
         self.changed = trio.Event()
         """Set, and made anew, when a node joins or dies, and when the run ends."""
         self._schedulers = schedulers
@@ -103,6 +106,11 @@ class Driver:
         self._rearm = trio.Event()
         self._roster = (0, 0)
 
+    @property
+    def is_leaving(self) -> bool:
+        """Whether this node was told to."""
+        return self.core.me is not None and self.core.leaving.under_way
+
     def attach_transport(self, transport: Transport) -> None:
         """The transport delivers to `hear`, so it is made after the driver."""
         self._transport = transport
@@ -114,6 +122,7 @@ class Driver:
         if isinstance(event, Noted):
             self._on_work(event.sender, Work(*event.seconds))
         elif isinstance(event, Fenced):
+            self.root_gone.set()  # it has ruled
             self.end(fx.Halt("declared dead while it was cut off or stopped", rejoin=True))
         else:
             self.handle([event])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import signal
 import socket
 import sys
 import threading
@@ -38,6 +39,14 @@ def die_with_parent() -> None:
             os._exit(0)
 
 
+def outlast_sigterm() -> None:
+    """A host that goes down sends SIGTERM to all of its processes; what runs here may end within the node's grace
+    (decision 10).  It is not ignored, for that the children of tasks would inherit.
+    """
+    signal.signal(signal.SIGTERM, lambda number, frame: None)
+    os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
+
+
 def limit_memory(bytes_max: int) -> None:
     """Have allocations beyond `bytes_max` fail, so that a task gets a MemoryError before the kernel kills it."""
     import resource
@@ -49,6 +58,7 @@ def limit_memory(bytes_max: int) -> None:
 def main() -> None:
     """Run one scheduler until its node ends it."""
     die_with_parent()
+    outlast_sigterm()
     os.environ.pop("PYTHONSAFEPATH", None)
     _, lines, line, mode, ledger, memory, work, control, page = sys.argv
     faulthandler.enable(all_threads=False)

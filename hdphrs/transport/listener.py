@@ -11,6 +11,7 @@ import ipaddress
 import logging
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final
 
 import trio
@@ -135,7 +136,8 @@ class Listener:
             with trio.fail_after(HANDSHAKE_S_MAX):
                 if address is not None and await says_something(raw):
                     await stream.authenticate(self._secret)
-                    greeting = unpack_greeting(await stream.read_greeting())
+                    with suppress(Lost):  # one of ours, then, which has ended meanwhile
+                        greeting = unpack_greeting(await stream.read_greeting())
         except (Lost, ProtocolError) as error:
             self._complaints.log("%s port %d: %s; connection closed", *(address or ("?", 0)), error)
         except trio.TooSlowError:

@@ -10,17 +10,29 @@ from __future__ import annotations
 
 import os
 import platform
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import IO, Any
 
-from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, JOIN_DEADLINE_S, LEDGER_BYTES_MAX, WIRE_VERSION
+from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, GRACE_S, JOIN_DEADLINE_S, LEDGER_BYTES_MAX, WIRE_VERSION
 from hdphrs.errors import ProtocolError, StartError
 from hdphrs.wire.framing import HEADER_BYTES, FrameDecoder, encode_frame
 
 LEASH_KILL = b"K"
+LEAVE_SIGNAL = signal.SIGUSR1
+"""Tells a node process to leave; other than SIGTERM it may be sent again."""
+
+NODE_MODULE = "hdphrs.node"
+ROOT_NODE = "root"
+MEMBER = "member"
+"""A node process is `python -m hdphrs.node KIND`: the kind is for who looks at the processes of a host."""
+
+TOLD_STATUS = 128 + signal.SIGTERM
+"""Exit status of a root node that has ended the run because it was told to, by SIGTERM."""
+
 PROGRAM_FD_VARIABLE = "HDPHRS_PROGRAM_FD"
 """Tells a program started by `hdphrs run` which descriptor is its link to the root node."""
 
@@ -64,6 +76,8 @@ class NodeSettings:
     """What each scheduler may allocate; None for all there is."""
     detect_after_s: float = DETECT_AFTER_S
     join_deadline_s: float = JOIN_DEADLINE_S
+    grace_s: float = GRACE_S
+    """How long it may take to leave when it is told to."""
     seed: int = 0
     """Draws the victims."""
     verbose: bool = False
@@ -165,7 +179,7 @@ def _read_exactly(stream: IO[bytes], count: int) -> bytes:
 def start_node(
     settings: NodeSettings,
     *,
-    command: Sequence[str] | None = None,
+    python: str = sys.executable,
     pass_fds: Sequence[int] = (),
     stderr: int | None = None,
 ) -> subprocess.Popen[bytes]:
@@ -174,12 +188,12 @@ def start_node(
     It runs in a session of its own, so that a Ctrl-C at the terminal reaches the program alone.
 
     Args:
-        command: how to start it, when not with this interpreter on this host (ssh).
+        python: the interpreter.
         pass_fds: the descriptors that the settings name.
         stderr: as for `subprocess.Popen`.
     """
     process = subprocess.Popen(
-        command or [sys.executable, "-m", "hdphrs.node"],
+        [python, "-m", NODE_MODULE, ROOT_NODE if settings.root else MEMBER],
         bufsize=0,
         stdin=subprocess.PIPE,
         stderr=stderr,

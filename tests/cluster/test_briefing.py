@@ -32,6 +32,7 @@ def options(tmp_path: Path) -> RunOptions:
         attempts_max=7,
         memory_bytes_max=None,
         detect_after_s=2.5,
+        grace_s=25.0,
         seed=11,
         report="/some/report",
         trace="/some/folder",

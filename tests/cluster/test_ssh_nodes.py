@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -112,3 +113,19 @@ def test_kill_9_leaves_nothing_behind_ssh(
     os.kill(pid, signal.SIGKILL)
     assert run.finish()[0] == (1 if victim == "root node" else -signal.SIGKILL)
     run.assert_nothing_left()
+
+
+def test_node_behind_ssh_is_drained(
+    start: Start, server: SshServer, hosts: Path, program: Path, tmp_path: Path
+) -> None:
+    report = tmp_path / "report.json"
+    run = start("run", "--ssh", server.command(), "--nodes", hosts, "--report", report, program, "wait")
+    assert run.read_line() == "[0, 1, 2, 3]"
+    leaver = run.named("hdphrs.node member")[-1]
+    drain = ("drain", "--ssh", server.command(), "--python", f"{tmp_path}/python", f"127.0.0.1:{leaver}")
+    told = f"hdphrs: told node process {leaver} to leave\nhdphrs: node process {leaver} is gone\n"
+    assert start(*drain).finish() == (0, "", told)
+    status, output, errors = run.finish(b"\n")
+    assert (status, output.splitlines()[-1]) == (0, RESULT)
+    assert re.fullmatch(rf"hdphrs: node [0-9] on \S+ \(process {leaver}\) has left\n", errors)
+    assert [node["left"] for node in json.loads(report.read_text())["nodes"]].count(True) == 1

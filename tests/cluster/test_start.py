@@ -114,6 +114,7 @@ def test_r12_nodes_that_do_not_join_in_time_end_the_run(tmp_path: Path, monkeypa
         attempts_max=3,
         memory_bytes_max=None,
         detect_after_s=5.0,
+        grace_s=25.0,
         seed=0,
         report=None,
         trace=None,

@@ -109,6 +109,21 @@ def test_connection_that_only_looks_who_listens_leaves_no_line(caplog: pytest.Lo
     assert not caplog.records
 
 
+def test_node_of_the_run_that_ends_before_it_has_said_what_it_wants_leaves_no_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        async with cluster() as c:
+            root = await c.start(ROOT)
+            stream = await dial(("127.0.0.1", root.port), SECRET, None)
+            stream.close()
+            await settle()
+            await still_works(c, root)
+
+    run(main)
+    assert not caplog.records
+
+
 def test_version_differs_then_both_ends_name_both_versions(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

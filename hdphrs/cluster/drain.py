@@ -1,0 +1,87 @@
+"""Telling nodes to leave: on this host by a signal, on another by the same command at the far end of an ssh.
+
+What lives here: finding the node processes of this user, and waiting until they are gone.  Who may signal a process is
+for the operating system to say, who may log in for ssh; so there is no port, no token and no file for this (decision
+10).
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shlex
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from hdphrs.cluster.nodes import SSH_FAILED, ssh_command
+from hdphrs.errors import StartError, UsageError
+from hdphrs.wire.settings import LEAVE_SIGNAL, MEMBER, NODE_MODULE, ROOT_NODE
+
+_PROC = Path("/proc")
+
+
+def drain_here(pid: int | None, say: Callable[[str], None]) -> None:
+    """Tell the nodes of this user on this host to leave, and wait until they are gone.
+
+    Args:
+        pid: that one only.
+
+    Raises:
+        UsageError: there is none, or it is a root node, which cannot leave.
+    """
+    if not _PROC.joinpath("self").exists() or not hasattr(os, "pidfd_open"):
+        raise UsageError("drain finds nodes on Linux only; elsewhere send SIGTERM to the node process")
+    found = _nodes()
+    if pid is not None and pid in found and found[pid] == ROOT_NODE:
+        raise UsageError(f"process {pid} is the root node of its run, which cannot leave")
+    chosen = [node for node, kind in found.items() if kind == MEMBER and pid in (None, node)]
+    if not chosen:
+        roots = "" if ROOT_NODE not in found.values() else ", only a root node, which cannot leave"
+        raise UsageError(
+            f"no node of yours runs on this host{roots}" if pid is None else f"process {pid} is no node of yours"
+        )
+    with ExitStack() as stack, selectors.DefaultSelector() as selector:
+        for node in chosen:
+            with suppress(ProcessLookupError):  # it has gone meanwhile
+                descriptor = os.pidfd_open(node)
+                stack.callback(os.close, descriptor)
+                signal.pidfd_send_signal(descriptor, LEAVE_SIGNAL)
+                selector.register(descriptor, selectors.EVENT_READ, node)
+                say(f"told node process {node} to leave")
+        while selector.get_map():
+            for key, _ in selector.select():
+                selector.unregister(key.fileobj)
+                say(f"node process {key.data} is gone")
+
+
+def drain_there(host: str, pid: int | None, ssh: Sequence[str], python: str) -> int:
+    """Have the same done on another host; the exit status there.
+
+    Raises:
+        StartError: it cannot be reached.
+    """
+    target = "localhost" if pid is None else f"localhost:{pid}"
+    command = ssh_command(ssh, host, f"{shlex.quote(python)} -m hdphrs drain {target}")
+    try:
+        status = subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode
+    except OSError as error:
+        raise StartError(f"cannot start {ssh[0]} to reach {host}: {error.strerror}") from error
+    if status == SSH_FAILED:
+        raise StartError(f"cannot reach {host} with {ssh[0]}")
+    return status
+
+
+def _nodes() -> dict[int, str]:
+    """Process ids of this user's nodes, the oldest first, and what kind each is."""
+    found = {}
+    for entry in _PROC.iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                if entry.stat().st_uid == os.getuid():
+                    match (entry / "cmdline").read_bytes().split(b"\0"):
+                        case [_, b"-m", module, kind, b""] if module == NODE_MODULE.encode():
+                            found[int(entry.name)] = kind.decode()
+    return dict(sorted(found.items()))

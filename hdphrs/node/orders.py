@@ -1,0 +1,59 @@
+"""What a node process is told from outside: by signals, and by its leash.
+
+What lives here: who is heard when.  A member that is told to leave hands over and goes (decision 10).  A second SIGTERM
+ends it at once; `LEAVE_SIGNAL`, which `hdphrs drain` sends, never does, however often it comes.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import trio
+
+from hdphrs.node.driver import Driver
+from hdphrs.node.life import say
+from hdphrs.protocol.effects import Halt
+from hdphrs.protocol.events import Leave, Terminate
+from hdphrs.protocol.tasks import ROOT
+from hdphrs.wire.settings import LEASH_KILL, LEAVE_SIGNAL
+
+ORPHAN_S = 1.5
+"""How long a member whose launcher is gone may take to end in an orderly way."""
+
+
+async def obey_signals(driver: Driver, grace_s: float) -> None:
+    """SIGTERM and `LEAVE_SIGNAL`.  The root cannot leave; with SIGTERM the run ends."""
+    terminated = False
+    with trio.open_signal_receiver(signal.SIGTERM, LEAVE_SIGNAL) as signals:
+        async for number in signals:
+            if driver.core.me == ROOT:
+                if number == signal.SIGTERM:
+                    driver.told_to_end = True
+                    driver.handle([Terminate()])
+                else:
+                    say("the root node cannot leave: the run needs it")
+            elif driver.core.me is None or (terminated and number == signal.SIGTERM):
+                driver.end(Halt(f"it was told to, by {signal.Signals(number).name}"))
+            else:
+                driver.handle([Leave(grace_s)])
+            terminated = terminated or number == signal.SIGTERM
+
+
+async def watch_leash(driver: Driver) -> None:
+    """Standard input ends with the launcher."""
+    while True:
+        await trio.lowlevel.wait_readable(0)
+        data = os.read(0, 64)
+        if LEASH_KILL in data:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if not data:
+            break
+    if driver.core.me == ROOT:
+        driver.handle([Terminate()])
+        return
+    if driver.core.me is not None:
+        await trio.sleep(ORPHAN_S)
+    # A host that goes down may end the ssh behind the leash first: whoever leaves has its time, or the root's end.
+    if not driver.is_leaving:
+        driver.end(Halt("its launcher is gone"))
