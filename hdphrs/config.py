@@ -22,6 +22,9 @@ ATTEMPTS_MAX = 3
 PIECE_COST_S = 0.02
 """A result goes to the root as a piece if it took this long for each node of the cluster (decision 8)."""
 
+RETAINED_COST_S = 0.001
+"""A result that a node gives away is retained there if it took so long."""
+
 PIECE_BYTE_COST_S = 20e-9
 """And this long for each of its bytes."""
 
@@ -65,6 +68,9 @@ class CoreConfig:
     piece_byte_cost_s: float = PIECE_BYTE_COST_S
     pieces_bytes_max: int = 256 << 20
     """What the root keeps; 0 for no pieces at all."""
+    retained_cost_s: float = RETAINED_COST_S
+    retained_bytes_max: int = 32 << 20
+    """Results that a node has given away and retains; with their arguments."""
     remembered_crashes_max: int = 1024
     """Paths of crashed tasks that a node remembers."""
 

@@ -18,7 +18,7 @@ from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.supervisor import InTransition, OnNode, covers
+from hdphrs.protocol.supervisor import Adopted, InTransition, OnNode, covers
 from hdphrs.protocol.tasks import NodeId, Origin, Parting, Spark, TaskRef
 
 Copy = tuple[TaskRef, int]
@@ -242,6 +242,8 @@ class Follower:
         if record is None or place is None or record.replica != replica or not record.task.supervised:
             return
         location = record.location
+        if isinstance(location, Adopted):
+            return  # the copy is gone: an orphan is waited for in its place
         if not isinstance(place, tuple):
             right = covers(location, place)
         elif copy in self._pushed:

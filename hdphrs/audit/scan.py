@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hdphrs.audit.violation import Violation
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.supervisor import InTransition, Location, OnNode, covers
+from hdphrs.protocol.supervisor import Adopted, InTransition, Location, OnNode, covers
 from hdphrs.protocol.tasks import ROOT, NodeId, TaskRef
 
 Copy = tuple[TaskRef, int]
@@ -33,6 +33,8 @@ class Facts:
     """Nodes that it has buried."""
     copies: tuple[Copy, ...]
     """Copies that are here: pooled, guarded, or held by a scheduler."""
+    awaited: tuple[Copy, ...]
+    """At the root: what waits for the ends of orphans."""
     records: tuple[tuple[Copy, Location], ...]
     """The newest replica of each supervised task of this node, and where it is tracked."""
 
@@ -51,6 +53,7 @@ def facts(core: Node, known: Iterable[NodeId]) -> Facts:
         others=frozenset(core.members.others()),
         dead=frozenset(node for node in known if core.members.is_dead(node)),
         copies=tuple((spark.ref, spark.replica) for spark in here),
+        awaited=tuple((waiting.ref, waiting.replica) for waiting in core.orphans.awaited()),
         records=tuple(
             ((ref, record.replica), record.location)
             for ref, record in core.supervisor.records()
@@ -76,11 +79,14 @@ def scan(nodes: Mapping[NodeId, Facts], flights: Iterable[Flight], unruled: Cont
         for copy in told.copies:
             places.setdefault(copy, []).append(_Place(node))
     answers: set[TaskRef] = set()
+    awaited = set(nodes[ROOT].awaited)
     for source, to, messages in flights:
         if to in nodes and source not in nodes[to].dead:
             for message in messages:
                 if isinstance(message, msg.Result):
                     answers.add(message.ref)
+                elif isinstance(message, msg.Await | msg.Gone):
+                    awaited.add((message.ref, message.replica))
                 for copy in _carried(message):
                     places.setdefault(copy, []).append(_Place(source, to, isinstance(message, msg.Push)))
     newest = {copy: location for told in members.values() for copy, location in told.records}
@@ -89,7 +95,8 @@ def scan(nodes: Mapping[NodeId, Facts], flights: Iterable[Flight], unruled: Cont
             raise Violation(2 if copy in newest else 4, f"{_name(copy)} is in {len(where)} places: {_tell(where)}")
     for told in members.values():
         for copy, location in told.records:
-            _check_record(nodes, unruled, told, copy, location, places.get(copy, []), copy[0] in answers)
+            expected = copy[0] in answers or (isinstance(location, Adopted) and copy in awaited)
+            _check_record(nodes, unruled, told, copy, location, places.get(copy, []), expected)
 
 
 def scan_still(nodes: Mapping[NodeId, Facts]) -> None:
@@ -135,12 +142,12 @@ def _check_record(
     copy: Copy,
     location: Location,
     places: list[_Place],
-    answered: bool,
+    expected: bool,
 ) -> None:
-    named = (location.node,) if isinstance(location, OnNode) else (location.victim, location.thief)
+    named = (location.victim, location.thief) if isinstance(location, InTransition) else (location.node,)
     for place in places:
         if place.to is None:
-            covered = covers(location, place.at)
+            covered = covers(location, place.at) and not isinstance(location, Adopted)
         elif place.pushed:
             covered = location == OnNode(place.to)
         else:
@@ -150,7 +157,7 @@ def _check_record(
     unheard = any(
         node not in told.dead and (node in nodes[ROOT].dead or node not in nodes or node in unruled) for node in named
     )
-    if not (places or answered or unheard):
+    if not (places or expected or unheard):
         raise Violation(1, f"{_name(copy)} is lost; tracked as {location}")
 
 

@@ -202,11 +202,11 @@ class Cluster:
     def finish(self, steps_max: int = 20_000) -> None:
         """The fifth invariant: with no further faults every future of the program is filled."""
         for _ in range(steps_max):
-            self._fence_out()
             for node, host in self.hosts.items():
                 if not host.alive and node in self.core(0).members.others():
                     self.suspect(node)
             self.settle()
+            self._fence_out()
             busy = False
             for node, host in list(self.hosts.items()):
                 for origin in list(host.schedulers) if host.runs else ():

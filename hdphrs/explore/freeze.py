@@ -18,14 +18,28 @@ from hdphrs.explore.host import Host, Scheduler
 from hdphrs.protocol.code import CodeStore
 from hdphrs.protocol.leaving import Leaving
 from hdphrs.protocol.membership import Membership
-from hdphrs.protocol.messages import Message
+from hdphrs.protocol.messages import Await, Message, Recall
 from hdphrs.protocol.node import Node
+from hdphrs.protocol.orphans import Orphanage
 from hdphrs.protocol.pieces import Pieces
 from hdphrs.protocol.reruns import Reruns
+from hdphrs.protocol.retained import Copy, Retained
 from hdphrs.protocol.schedulers import Schedulers, _Scheduler
 from hdphrs.protocol.sparkpool import Sparkpool
 from hdphrs.protocol.supervisor import Record, Supervisor
-from hdphrs.protocol.tasks import Crash, FishId, Member, NodeId, Origin, Piece, RecallId, RequestId, Spark, TaskRef
+from hdphrs.protocol.tasks import (
+    Crash,
+    FishId,
+    Member,
+    NodeId,
+    Origin,
+    Orphan,
+    Piece,
+    RecallId,
+    RequestId,
+    Spark,
+    TaskRef,
+)
 from hdphrs.protocol.thief import Thief, _Sent
 from hdphrs.protocol.victim import Guard, Victim, _Catch, _Parked
 
@@ -122,15 +136,36 @@ ROLES: dict[str, tuple[type, _Role]] = {
     "reruns": (
         Reruns,
         _Role(
-            {"_waiting": codec(dict[RecallId, list[Spark]]), "_next_recall": ATOM},
-            frozenset({"_me", "_config", "_members", "_pool", "_pieces", "_answer"}),
+            {
+                "_waiting": codec(dict[RecallId, list[Spark]]),
+                "_next_recall": ATOM,
+                "_disowned": codec(dict[TaskRef, None]),
+                "_told": codec(dict[bytes, None]),
+            },
+            frozenset({"_config", "_members", "_pool", "_supervisor", "_schedulers", "_retained", "_say", "_answer"}),
+        ),
+    ),
+    "retained": (
+        Retained,
+        _Role({"_copies": codec(deque[Copy]), "_bytes": ATOM}, frozenset({"_config"})),
+    ),
+    "orphans": (
+        Orphanage,
+        _Role(
+            {
+                "_running": codec(dict[bytes, dict[NodeId, Orphan]]),
+                "_awaited": codec(dict[bytes, list[Await]]),
+                "_due": codec(dict[NodeId, int]),
+                "_recalls": codec(list[tuple[NodeId, Recall]]),
+            },
+            frozenset({"_pieces", "_say"}),
         ),
     ),
     "pieces": (
         Pieces,
         _Role(
             {"_pieces": codec(dict[bytes, Piece]), "_paths": codec(list[bytes]), "_bytes": ATOM},
-            frozenset({"_bytes_max", "on_keep"}),
+            frozenset({"bytes_max", "on_keep"}),
         ),
     ),
     "code": (CodeStore, _Role({}, frozenset({"_data", "_given"}))),  # tasks of a search need no code

@@ -16,7 +16,7 @@ from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import PROGRAM, Origin, Outcome, Parting, Spark, Verdict
+from hdphrs.protocol.tasks import PROGRAM, Origin, Outcome, Parting, Piece, Spark, Verdict
 
 
 @dataclass(slots=True)
@@ -111,7 +111,7 @@ class Host:
         copy = next(iter(scheduler.queue))
         running = scheduler.queue.pop(copy)
         scheduler.resumed.pop(copy, None)
-        finished = [piece.path for piece in running.pieces]
+        finished = [piece.path for piece in running.pieces if isinstance(piece, Piece)]
         children = [child for child in children_of(running.task) if child.path not in finished]
         if not children:
             outcome = value_of(running.task.path)

@@ -97,6 +97,7 @@ class Scope:
 WIDE = replace(NARROW, fish_max=2, want_max=2, guards_max=2, start_max=2, parked_max=2)
 CAREFUL = replace(NARROW, attempts_max=2)
 PIECES = replace(NARROW, pieces_bytes_max=1 << 20)
+RETAINED = replace(PIECES, piece_cost_s=1e6)
 STEALING = ("stolen", "given", "replicas", "deaths_seen", "stale")
 REPLIES = ("denied", "obsolete")
 
@@ -286,6 +287,16 @@ SCOPES: dict[str, Scope] = {
             leaves=1,
             deaths=1,
             must=(*STEALING, "orphans", "leaves_seen", "left", "left_nothing"),
+        ),
+        Scope(
+            "retained",
+            "a nested task, and what others retain of it; the root works; a scheduler dies, 1 death",
+            (Job(1),),
+            root_works=True,
+            deaths=1,
+            crashes=1,
+            config=RETAINED,
+            must=(*STEALING, "orphans", "crashes", "pieces"),
         ),
         Scope(
             "wide",

@@ -29,10 +29,13 @@ from hdphrs.protocol.tasks import ROOT, NodeId
 Step = tuple[Move, Outcome | None, State, bool]
 """(move, outcome if a core was asked, raw state after it, whether it is no fault)."""
 
-BUSY = (msg.Schedule, msg.Push, msg.Result, msg.Req, msg.Auth, msg.Denied, msg.Obsolete, msg.Ack, msg.Purge)
+BUSY = (
+    *(msg.Schedule, msg.Push, msg.Result, msg.Req, msg.Auth, msg.Denied, msg.Obsolete, msg.Ack, msg.Purge),
+    *(msg.Recall, msg.Recalled, msg.Await, msg.Gone),
+)
 """Messages that are about tasks."""
 
-SEEN = (msg.Schedule, msg.Push, msg.Result)
+SEEN = (msg.Schedule, msg.Push, msg.Result, msg.Await, msg.Gone)
 """Messages that the invariants look at."""
 
 

@@ -13,6 +13,7 @@ from hdphrs.protocol.tasks import (
     FishId,
     Member,
     NodeId,
+    Orphan,
     Outcome,
     Parting,
     Piece,
@@ -90,8 +91,10 @@ class Ack:
 
 @dataclass(frozen=True, slots=True)
 class Purge:
-    """S -> N: nobody waits for these any more; drop the copies that have not started."""
+    """S -> root -> N: nobody waits for these any more; drop the copies that have not started."""
 
+    node: NodeId
+    """N."""
     refs: tuple[TaskRef, ...]
 
 
@@ -113,9 +116,19 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """N -> root: finished parts of unfinished tasks, for the case that these are run again."""
+    """N -> root: finished parts of unfinished tasks, for the case that these are run again; and orphans that have
+    ended."""
 
     pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Orphans:
+    """N -> root: all that is run here for parents that are gone."""
+
+    asked: bool
+    """It answers a DEADNODE or a PURGE; otherwise some of them are here no more."""
+    orphans: tuple[Orphan, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +144,25 @@ class Recalled:
     """root -> N: this."""
 
     recall: RecallId
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Piece | Orphan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """S -> root: a future of ours waits for the end of this orphan."""
+
+    ref: TaskRef
+    replica: int
+    path: bytes
+    check: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """root -> S: the orphan will not end.  Otherwise the answer to AWAIT is a RESULT."""
+
+    ref: TaskRef
+    replica: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +257,9 @@ Message = (
     | Keep
     | Recall
     | Recalled
+    | Orphans
+    | Await
+    | Gone
     | Code
     | Welcome
     | Joined

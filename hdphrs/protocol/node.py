@@ -37,8 +37,10 @@ from hdphrs.protocol.code import CodeStore
 from hdphrs.protocol.effects import Deliver, Demand, Effect, Fence, Halt, Send, Start, StopSchedulers, Teach
 from hdphrs.protocol.leaving import Leaving
 from hdphrs.protocol.membership import Membership
-from hdphrs.protocol.pieces import Pieces
-from hdphrs.protocol.reruns import Reruns
+from hdphrs.protocol.orphans import Orphanage
+from hdphrs.protocol.pieces import Pieces, piece_of
+from hdphrs.protocol.reruns import Reruns, whole
+from hdphrs.protocol.retained import Retained
 from hdphrs.protocol.schedulers import Schedulers
 from hdphrs.protocol.sparkpool import Sparkpool
 from hdphrs.protocol.supervisor import Supervisor
@@ -48,6 +50,7 @@ from hdphrs.protocol.tasks import (
     FishId,
     NodeId,
     Origin,
+    Orphan,
     Outcome,
     Parting,
     Piece,
@@ -80,7 +83,7 @@ COUNTERS = (
 PURGE_MAX = 10_000
 """Refs in one PURGE."""
 
-RULINGS = (msg.Joined, msg.DeadNode, msg.Term)
+RULINGS = (msg.Joined, msg.DeadNode, msg.Term, msg.Recalled, msg.Gone)
 """What only the root may say."""
 
 
@@ -127,7 +130,19 @@ class Node:
         self.code = CodeStore()
         self.pieces = Pieces(self._config)
         """At the root."""
-        self.reruns = Reruns(me, self._config, self.members, self.pool, self.pieces, self._answer)
+        self.orphans = Orphanage(self.pieces, self._say)
+        """At the root."""
+        self.retained = Retained(self._config)
+        self.reruns = Reruns(
+            self._config,
+            self.members,
+            self.pool,
+            self.supervisor,
+            self.schedulers,
+            self.retained,
+            self._say,
+            self._answer,
+        )
         self._demanding = False
 
     # ---- the caller's side -----------------------------------------------------------------------------------
@@ -170,7 +185,7 @@ class Node:
             case ev.Finished(scheduler, results):
                 return self._on_finished(scheduler, results)
             case ev.Kept(pieces):
-                return self._on_kept(pieces)
+                return self.reruns.keep(pieces)
             case ev.Exported(origin, tasks):
                 return self._on_exported(origin, tasks)
             case ev.Hungry(scheduler, room):
@@ -185,7 +200,7 @@ class Node:
                 return []
             case ev.GivenBack(scheduler, sparks):
                 self.pool.put_back(self._without_orphans(self.schedulers.give_back(scheduler, sparks)))
-                return []
+                return self.reruns.report(asked=False)
             case ev.SchedulerUp(scheduler):
                 self.schedulers.rise(scheduler)
                 return []
@@ -208,12 +223,18 @@ class Node:
                 assert_never(event)
 
     def _on_received(self, sender: NodeId, message: msg.Message, now: float) -> list[Effect]:
-        if isinstance(message, msg.Welcome):
-            return self._on_welcome(message)
-        if self.members.is_dead(sender) or not self._may_say(sender, message):
-            self._count("stale")  # it is fenced, or not its part (hole R23)
-            return []
-        self.members.hear(sender)
+        if not isinstance(message, msg.Welcome):
+            if self.members.is_dead(sender) or not self._may_say(sender, message):
+                self._count("stale")  # it is fenced, or not its part (hole R23)
+                return []
+            self.members.hear(sender)
+        return self._take(sender, message, now)
+
+    def _say(self, to: NodeId, message: msg.Message) -> list[Effect]:
+        """Tell a node, be it this one."""
+        return [Send(to, message)] if to != self.me else self._take(to, message, 0.0)
+
+    def _take(self, sender: NodeId, message: msg.Message, now: float) -> list[Effect]:
         match message:
             case msg.Fish():
                 return self.victim.on_fish(message, now)
@@ -235,24 +256,31 @@ class Node:
             case msg.Ack(ref, replica, thief):
                 self._count("stale", not self.supervisor.on_ack(ref, replica, thief))
                 return []
-            case msg.Purge(refs):
-                self._purge(refs)
-                return []
+            case msg.Purge():
+                return self._on_purge(message)
             case msg.Push(spark):
                 self.pool.add(spark)
                 return []
             case msg.Result(ref, _, outcome):
-                return self._fill(ref, outcome)
+                return self._fill(ref, outcome, sender)
             case msg.Keep(pieces):
-                return self._on_kept(pieces)
+                return self._on_keep(sender, pieces)
             case msg.Recall():
-                return self.reruns.on_recall(sender, message)
+                return self.orphans.on_recall(sender, message)
             case msg.Recalled():
                 return self.reruns.on_recalled(message)
+            case msg.Orphans():
+                return self.orphans.on_orphans(sender, message)
+            case msg.Await():
+                return self.orphans.on_await(message)
+            case msg.Gone(ref, replica):
+                return self.reruns.on_gone(ref, replica)
             case msg.Code(digest, data):
                 self.code.learn(digest, data)
                 self.code.knows(sender, digest)
                 return []
+            case msg.Welcome():
+                return self._on_welcome(message)
             case msg.Joined():
                 return [*self.members.on_joined(message), *self.leaving.greet(message.member.node)]
             case msg.Suspect(node):
@@ -289,6 +317,14 @@ class Node:
                 return self.me == ROOT
             case msg.Leaving():
                 return sender != ROOT
+            case msg.Purge(_, refs):
+                return sender == ROOT or (self.me == ROOT and all(ref.node == sender for ref in refs))
+            case msg.Orphans(_, orphans):
+                return self.me == ROOT and all(orphan.node == sender for orphan in orphans)
+            case msg.Await(ref):
+                return self.me == ROOT and ref.node == sender
+            case msg.Keep() | msg.Recall():
+                return self.me == ROOT
             case _:
                 return sender == ROOT or not isinstance(message, RULINGS)
 
@@ -317,7 +353,7 @@ class Node:
         self.thief.refresh()
         return effects + self.reruns.resume(again)
 
-    def _left_of(self, origin: Origin, path: bytes) -> tuple[Piece, ...]:
+    def _left_of(self, origin: Origin, path: bytes) -> tuple[Piece | Orphan, ...]:
         """What is left of a new task: of the program's, what an earlier run has left to the ledger (decision 9)."""
         return self.pieces.below(path) if origin == PROGRAM else self.schedulers.left_of(origin, path)
 
@@ -333,6 +369,8 @@ class Node:
         if not self.members.is_live(node):
             sentence = f"spawn_at: task {task.name} was to run on node {node}, and there is no such node"
             return [self._deliver(ref, Outcome(Verdict.LOST, sentence.encode()))]
+        if whole(task, pieces):
+            return self.reruns.resume([self.supervisor.register(ref, task, crashes, pieces)])
         spark = self.supervisor.register_placed(ref, task, crashes, node, pieces)
         if node != self.me:
             return [*self._code_for(node, [spark]), Send(node, msg.Push(spark))]
@@ -367,32 +405,36 @@ class Node:
             effects += self._answer(ref, replica, outcome)
         return effects + self.reruns.on_finished(finished)
 
-    def _on_kept(self, pieces: Sequence[Piece]) -> list[Effect]:
-        self._count("pieces", len(pieces) if self.me == ROOT else 0)
-        return self.reruns.keep(pieces)
+    def _on_keep(self, sender: NodeId, pieces: Sequence[Piece]) -> list[Effect]:
+        """KEEP, at the root."""
+        self._count("pieces", len(pieces))
+        return self.orphans.on_keep(sender, pieces)
 
     def _answer(self, ref: TaskRef, replica: int, outcome: Outcome) -> list[Effect]:
-        if ref.node == self.me:
-            return self._fill(ref, outcome)
-        if self.members.is_dead(ref.node):
+        if self.reruns.is_orphan(ref):
             self._count("orphans")
             return []
-        return [Send(ref.node, msg.Result(ref, replica, outcome))]
+        return self._say(ref.node, msg.Result(ref, replica, outcome))
 
-    def _fill(self, ref: TaskRef, outcome: Outcome) -> list[Effect]:
+    def _fill(self, ref: TaskRef, outcome: Outcome, source: NodeId) -> list[Effect]:
         record = self.supervisor.record(ref)
         if record is not None:
-            self._learn(ref, record.task, outcome)
+            self._learn(ref, record.task, outcome, source)
         if self.supervisor.on_result(ref):
             return [self._deliver(ref, outcome)]
         self._count("duplicates")
         return []
 
-    def _learn(self, ref: TaskRef, task: Task, outcome: Outcome) -> None:
+    def _learn(self, ref: TaskRef, task: Task, outcome: Outcome, source: NodeId) -> None:
         """What the end of a task of this node says about others."""
         if outcome.verdict is Verdict.CRASHED:
             self.schedulers.convict(task.path, outcome.crashes)
-        self.reruns.on_end(ref, task, outcome)
+        if ref.origin == PROGRAM:
+            self.pieces.cover(task.path)  # it is never run again
+        elif not self.reruns.is_dear(task, outcome):
+            self.reruns.on_filled(ref, task, outcome, ROOT if self.me == ROOT else source)  # the root is here to stay
+        elif self.me == ROOT:
+            self.pieces.keep(piece_of(task, outcome))
 
     def _deliver(self, ref: TaskRef, outcome: Outcome) -> Deliver:
         self.schedulers.sate(ref.origin)
@@ -428,28 +470,32 @@ class Node:
         effects: list[Effect] = []
         for node, refs in self.supervisor.forget(origin).items():
             if node == self.me:
-                self._purge(refs)
+                self._count("orphans", self.reruns.disown(refs))
             else:
                 parts = [refs[i : i + PURGE_MAX] for i in range(0, len(refs), PURGE_MAX)]
-                effects += [Send(node, msg.Purge(tuple(part))) for part in parts]
+                for part in parts:
+                    effects += self._say(ROOT, msg.Purge(node, tuple(part)))
         for ref, replica, outcome in given_up:
             effects += self._answer(ref, replica, outcome)
         wanted = [spark for spark in self._without_orphans(survivors) if self._is_wanted(spark)]
-        return effects + self.reruns.ask(wanted)
+        effects += self.reruns.on_lost(lambda copy: copy.ref.node == self.me and copy.ref.origin == origin)
+        return [*effects, *self.reruns.report(asked=False), *self.reruns.ask(wanted)]
 
-    def _purge(self, refs: Iterable[TaskRef]) -> None:
-        """Orphans that wait here would only be run for nobody; those that run already may finish."""
-        orphans = frozenset(refs)
-        self._drop(lambda spark: spark.ref in orphans)
-
-    def _drop(self, is_orphan: Callable[[Spark], bool]) -> None:
-        self._count("orphans", self.pool.purge(is_orphan) + self.reruns.purge(is_orphan))
+    def _on_purge(self, message: msg.Purge) -> list[Effect]:
+        """PURGE: at the root on its way, or at the node where the orphans are."""
+        if message.node == self.me:
+            self._count("orphans", self.reruns.disown(message.refs))
+            return self.reruns.report(asked=True)
+        if not self.members.is_live(message.node):
+            return []
+        self.orphans.expect([message.node])
+        return [Send(message.node, message)]
 
     def _without_orphans(self, sparks: list[Spark]) -> list[Spark]:
-        """Sparks that schedulers had: their supervisors may have died since, and nobody could say where they may go."""
-        alive = [spark for spark in sparks if not self.members.is_dead(spark.ref.node)]
-        self._count("orphans", len(sparks) - len(alive))
-        return alive
+        """Of sparks that schedulers had, those that somebody waits for."""
+        wanted = self.reruns.without_orphans(sparks)
+        self._count("orphans", len(sparks) - len(wanted))
+        return wanted
 
     def _on_suspicion(self, node: NodeId) -> list[Effect]:
         if node == ROOT:
@@ -471,15 +517,19 @@ class Node:
         self.code.forget(("node", dead))
         self.thief.on_death(dead)
         self.leaving.on_death(dead)
-        self._drop(lambda spark: spark.ref.node == dead)
+        self._count("orphans", self.reruns.purge(lambda spark: spark.ref.node == dead))
         effects, orphans = self.victim.on_death(dead)
         self._count("orphans", orphans)
+        effects += self.reruns.on_lost(lambda copy: copy.other == dead)
+        effects += self.reruns.report(asked=self.me != ROOT)
+        if self.me == ROOT:
+            effects += self.orphans.on_death(dead, self.members.others())
         recreated, lost = self.supervisor.on_death(dead, parting)
         effects += self.reruns.ask(recreated)
         remaining = sum(self.supervisor.wants(spark) for spark in recreated)
         self._count("replicas", remaining)
         for ref, task, outcome in lost:
-            self._learn(ref, task, outcome)
+            self._learn(ref, task, outcome, self._self())
             effects.append(self._deliver(ref, outcome))
         return [Fence(dead, remaining, parting), *effects]
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from hashlib import blake2b
 
 from hdphrs.config import CoreConfig
-from hdphrs.protocol.tasks import KEEN, MEMO_BYTES, Outcome, Piece, Task, Verdict
+from hdphrs.protocol.tasks import KEEN, MEMO_BYTES, Orphan, Outcome, Piece, Task, Verdict
 
 CHECK_BYTES = 16
 
@@ -27,9 +27,14 @@ def check_of(code: bytes, payload: bytes, memo: bytes = b"") -> bytes:
     return memo or blake2b(b"%d %s%s" % (len(code), code, payload), digest_size=CHECK_BYTES).digest()
 
 
+def check_of_task(task: Task) -> bytes:
+    """Digest of a task's call."""
+    return check_of(task.code, task.payload, task.memo)
+
+
 def piece_of(task: Task, outcome: Outcome) -> Piece:
     """What a finished task leaves to its ancestors."""
-    return Piece(task.path, check_of(task.code, task.payload, task.memo), outcome)
+    return Piece(task.path, check_of_task(task), outcome)
 
 
 def worth(config: CoreConfig, nodes: int, outcome: Outcome) -> bool:
@@ -49,11 +54,21 @@ def is_keen(check: bytes) -> bool:
     return check.startswith(KEEN) and is_memo(check)
 
 
+def apart(parts: Iterable[Piece | Orphan]) -> tuple[Piece | Orphan, ...]:
+    """In the order of their paths, and none below another; what is finished comes before what runs."""
+    left: list[Piece | Orphan] = []
+    for part in sorted(parts, key=lambda part: (part.path, isinstance(part, Orphan))):
+        if not (left and part.path.startswith(left[-1].path)):
+            left.append(part)
+    return tuple(left)
+
+
 class Pieces:
     """The store at the root, bounded: the cheapest pieces for their size go first."""
 
     def __init__(self, config: CoreConfig, pieces: Iterable[Piece] = ()) -> None:
-        self._bytes_max = config.pieces_bytes_max
+        self.bytes_max = config.pieces_bytes_max
+        """0: nothing is kept."""
         self._pieces: dict[bytes, Piece] = {}
         self._paths: list[bytes] = []
         """Sorted, so that all that is below a path is one stretch."""
@@ -66,6 +81,10 @@ class Pieces:
     def __len__(self) -> int:
         return len(self._pieces)
 
+    def at(self, path: bytes) -> Piece | None:
+        """What the task at this path has come to."""
+        return self._pieces.get(path)
+
     def keep(self, piece: Piece) -> None:
         """A new one; it covers others, or is covered."""
         if self._is_covered(piece.path):
@@ -75,15 +94,15 @@ class Pieces:
         if self.on_keep is not None:
             self.on_keep(piece)
         insort(self._paths, piece.path)
-        self._bytes += _size(piece)
-        if self._bytes > self._bytes_max:
+        self._bytes += size_of(piece)
+        if self._bytes > self.bytes_max:
             self._shrink()
 
     def cover(self, path: bytes) -> None:
         """The task at this path is finished: forget what is below it."""
         start, end = self._below(path)
         for covered in self._paths[start:end]:
-            self._bytes -= _size(self._pieces.pop(covered))
+            self._bytes -= size_of(self._pieces.pop(covered))
         del self._paths[start:end]
 
     def below(self, path: bytes) -> tuple[Piece, ...]:
@@ -103,13 +122,15 @@ class Pieces:
 
     def _shrink(self) -> None:
         """Drop the cheapest for their size, down to three quarters of the bound."""
-        for piece in sorted(self._pieces.values(), key=lambda piece: piece.outcome.cost_s / _size(piece)):
-            if self._bytes <= 3 * self._bytes_max // 4:
+        for piece in sorted(self._pieces.values(), key=lambda piece: piece.outcome.cost_s / size_of(piece)):
+            if self._bytes <= 3 * self.bytes_max // 4:
                 break
             del self._pieces[piece.path]
-            self._bytes -= _size(piece)
+            self._bytes -= size_of(piece)
         self._paths = sorted(self._pieces)
 
 
-def _size(piece: Piece) -> int:
-    return len(piece.outcome.data) + len(piece.path) + len(piece.check) + 100
+def size_of(piece: Piece | Orphan) -> int:
+    """What it takes, in bytes."""
+    data = len(piece.outcome.data) if isinstance(piece, Piece) else 0
+    return data + len(piece.path) + len(piece.check) + 100

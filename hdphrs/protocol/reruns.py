@@ -1,8 +1,8 @@
 """Re-runs: tasks that may have been started before, and what is left of that (decision 8).
 
-What lives here: the way of pieces to the root and back, and sparks that wait for the root's answer.  These belong to
-this node like those in its pool, but may neither be started nor migrate until the answer is here.  What does not: the
-root's store, which is `pieces.py`.
+What lives here: one node's talk with the root about pieces and orphans, and sparks that wait for the root's answer.
+These belong to this node like those in its pool, but may neither be started nor migrate until the answer is here.  What
+does not: the root's side, which is `pieces.py` and `orphans.py`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from hdphrs.config import CoreConfig
-from hdphrs.protocol.effects import Effect, Send
+from hdphrs.protocol.effects import Effect
 from hdphrs.protocol.membership import Membership
-from hdphrs.protocol.messages import Keep, Recall, Recalled
-from hdphrs.protocol.pieces import Pieces, check_of, is_keen, piece_of, worth
+from hdphrs.protocol.messages import Await, Keep, Orphans, Recall, Recalled
+from hdphrs.protocol.orphans import Say
+from hdphrs.protocol.pieces import apart, check_of_task, is_keen, piece_of, worth
+from hdphrs.protocol.retained import Copy, Retained
+from hdphrs.protocol.schedulers import Schedulers
 from hdphrs.protocol.sparkpool import Sparkpool
-from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Outcome, Piece, RecallId, Spark, Task, TaskRef, Verdict
+from hdphrs.protocol.supervisor import Supervisor
+from hdphrs.protocol.tasks import ROOT, NodeId, Orphan, Outcome, Piece, RecallId, Spark, Task, TaskRef, Verdict
 
 PATHS_MAX = 64
 """Paths of one RECALL."""
@@ -27,118 +31,169 @@ class Reruns:
 
     def __init__(
         self,
-        me: NodeId,
         config: CoreConfig,
         members: Membership,
         pool: Sparkpool,
-        pieces: Pieces,
+        supervisor: Supervisor,
+        schedulers: Schedulers,
+        retained: Retained,
+        say: Say,
         answer: Callable[[TaskRef, int, Outcome], list[Effect]],
     ) -> None:
-        """
-        Args:
-            pieces: the store, if this is the root.
-            answer: what to do with the outcome of a copy: `answer(ref, replica, outcome)`.
-        """
-        self._me = me
+        """`answer(ref, replica, outcome)` is what to do with the outcome of a copy."""
         self._config = config
         self._members = members
         self._pool = pool
-        self._pieces = pieces
+        self._supervisor = supervisor
+        self._schedulers = schedulers
+        self._say = say
         self._answer = answer
         self._waiting: dict[RecallId, list[Spark]] = {}
         self._next_recall = 1
+        self._retained = retained
+        self._disowned: dict[TaskRef, None] = {}
+        """Of what schedulers hold: tasks whose supervisors live, and have forgotten them."""
+        self._told: dict[bytes, None] = {}
+        """Paths of the orphans that the root knows to be run here."""
 
     def __iter__(self) -> Iterator[Spark]:
         """Sparks that wait for pieces; for checks of the invariants."""
         for sparks in self._waiting.values():
             yield from sparks
 
-    def on_finished(self, finished: Iterable[tuple[TaskRef, Task, Outcome]]) -> list[Effect]:
-        """Tasks have ended here: what is dear goes to the root, unless the root gets it as a RESULT anyway."""
-        return self.keep(
-            [piece_of(task, end) for ref, task, end in finished if ref.node != ROOT and self._is_dear(task, end)]
-        )
+    # ---- what has ended --------------------------------------------------------------------------------------
 
-    def on_end(self, ref: TaskRef, task: Task, outcome: Outcome) -> None:
-        """A task of this node is over: the program's are never run again, a scheduler's are if their parent is."""
-        if ref.node != ROOT:
-            return
-        if ref.origin == PROGRAM:
-            self._pieces.cover(task.path)
-        elif self._is_dear(task, outcome):
-            self.keep([piece_of(task, outcome)])
+    def on_finished(self, finished: Iterable[tuple[TaskRef, Task, Outcome]]) -> list[Effect]:
+        """Tasks have ended here: the root gets what is dear, unless as a RESULT, and all that orphans come to."""
+        left: list[Piece] = []
+        for ref, task, outcome in finished:
+            if self.is_orphan(ref):
+                self._disowned.pop(ref, None)
+                self._told.pop(task.path, None)
+                if task.supervised:
+                    left.append(piece_of(task, outcome))
+            elif ref.node != ROOT:
+                if self.is_dear(task, outcome):
+                    left.append(piece_of(task, outcome))
+                elif ref.node != self._members.me:
+                    self._retained.retain(Copy(ref, ref.node, task, outcome))
+        return self.keep(left)
+
+    def on_filled(self, ref: TaskRef, task: Task, outcome: Outcome, source: NodeId) -> None:
+        """A future of a scheduler of this node is filled by what `source` has sent."""
+        self._retained.retain(Copy(ref, source, task, outcome))
+
+    def on_lost(self, is_last: Callable[[Copy], bool]) -> list[Effect]:
+        """Somebody is dead who had copies of results: the root gets ours."""
+        return self.keep(self._retained.give_up(is_last))
+
+    def is_dear(self, task: Task, outcome: Outcome) -> bool:
+        """Whether a result is to be kept."""
+        if not self._config.pieces_bytes_max or not task.supervised or outcome.verdict is not Verdict.VALUE:
+            return False
+        return is_keen(task.memo) or worth(self._config, len(self._members.live()), outcome)
 
     def keep(self, pieces: Sequence[Piece]) -> list[Effect]:
         """Finished parts of unfinished tasks: they are kept at the root."""
-        if not pieces or not self._config.pieces_bytes_max:
-            return []
-        if self._me != ROOT:
-            return [Send(ROOT, Keep(tuple(pieces)))]
-        for piece in pieces:
-            self._pieces.keep(piece)
-        return []
+        return self._say(ROOT, Keep(tuple(pieces))) if pieces and self._config.pieces_bytes_max else []
+
+    # ---- what is run again -----------------------------------------------------------------------------------
 
     def ask(self, sparks: Sequence[Spark]) -> list[Effect]:
         """These are to be run, and may have been started before: what is left of that?"""
-        if self._me == ROOT or not self._config.pieces_bytes_max:
-            return self.resume([_with_pieces(spark, self._pieces) for spark in sparks])
-        return [Send(ROOT, self._wait(sparks[i : i + PATHS_MAX])) for i in range(0, len(sparks), PATHS_MAX)]
-
-    def _wait(self, sparks: Sequence[Spark]) -> Recall:
-        recall = RecallId(self._next_recall)
-        self._next_recall += 1
-        self._waiting[recall] = list(sparks)
-        return Recall(recall, tuple(spark.task.path for spark in sparks))
-
-    def on_recall(self, sender: NodeId, message: Recall) -> list[Effect]:
-        """RECALL, at the root."""
-        left = [piece for path in message.paths for piece in self._pieces.below(path)]
-        return [Send(sender, Recalled(message.recall, tuple(left)))]
+        if not self._config.pieces_bytes_max:
+            self._pool.put_back(sparks)
+            return []
+        effects: list[Effect] = []
+        for start in range(0, len(sparks), PATHS_MAX):
+            part = sparks[start : start + PATHS_MAX]
+            recall = RecallId(self._next_recall)
+            self._next_recall += 1
+            self._waiting[recall] = list(part)
+            effects += self._say(ROOT, Recall(recall, tuple(spark.task.path for spark in part)))
+        return effects
 
     def on_recalled(self, message: Recalled) -> list[Effect]:
         """RECALLED: those that have waited for it, and have not been dropped, may be run."""
-        found = Pieces(self._config, message.pieces)
-        return self.resume([_with_pieces(spark, found) for spark in self._waiting.pop(message.recall, [])])
+        sparks = self._waiting.pop(message.recall, [])
+        return self.resume([_with_pieces(spark, message.pieces) for spark in sparks])
 
     def resume(self, sparks: Iterable[Spark]) -> list[Effect]:
-        """They know what is left of them, and may be run: except for those of which everything is left."""
+        """They know what is left of them: they may be run, unless that is everything, or they run already."""
         effects: list[Effect] = []
         unfinished: list[Spark] = []
+        again: list[Spark] = []
         for spark in sparks:
-            outcome = _whole(spark)
-            if outcome is None:
+            itself = whole(spark.task, spark.pieces)
+            if itself is None:
                 unfinished.append(spark)
+            elif isinstance(itself, Piece):
+                effects += self._answer(spark.ref, spark.replica, itself.outcome)
+            elif not self._supervisor.wants(spark):  # somebody else tracks it, or nobody
+                unfinished.append(replace(spark, pieces=()))
+            elif not self._members.is_dead(itself.node):
+                self._supervisor.adopt(spark, itself.node)
+                effects += self._say(ROOT, Await(spark.ref, spark.replica, itself.path, itself.check))
             else:
-                effects += self._answer(spark.ref, spark.replica, outcome)
+                again.append(replace(spark, pieces=()))
         self._pool.put_back(unfinished)
-        return effects
+        return effects + self.ask(again)
+
+    def on_gone(self, ref: TaskRef, replica: int) -> list[Effect]:
+        """GONE: an orphan that we had adopted will not end."""
+        spark = self._supervisor.on_gone(ref, replica)
+        return [] if spark is None else self.ask([spark])
+
+    # ---- orphans ---------------------------------------------------------------------------------------------
+
+    def is_orphan(self, ref: TaskRef) -> bool:
+        """Whether nobody here knows who waits for this task."""
+        return ref in self._disowned or self._members.is_dead(ref.node)
+
+    def disown(self, refs: Iterable[TaskRef]) -> int:
+        """Nobody waits for these any more: drop those that wait here; how many there were.  The others run on."""
+        orphans = frozenset(refs)
+        self._disowned.update((spark.ref, None) for spark in self._schedulers.held() if spark.ref in orphans)
+        return self.purge(lambda spark: spark.ref in orphans)
 
     def purge(self, is_orphan: Callable[[Spark], bool]) -> int:
-        """Drop all that match; how many there were."""
-        dropped = 0
+        """Drop all that match, in the pool too; how many there were."""
+        dropped = self._pool.purge(is_orphan)
         for recall, sparks in self._waiting.items():
             kept = [spark for spark in sparks if not is_orphan(spark)]
             dropped += len(sparks) - len(kept)
             self._waiting[recall] = kept
         return dropped
 
-    def _is_dear(self, task: Task, outcome: Outcome) -> bool:
-        if not task.supervised or outcome.verdict is not Verdict.VALUE:
-            return False
-        return is_keen(task.memo) or worth(self._config, len(self._members.live()), outcome)
+    def without_orphans(self, sparks: Sequence[Spark]) -> list[Spark]:
+        """Of sparks that schedulers had, those that are still wanted; nobody could say where the others may go."""
+        wanted = [spark for spark in sparks if not self.is_orphan(spark.ref)]
+        if len(wanted) < len(sparks):
+            for spark in sparks:
+                self._disowned.pop(spark.ref, None)
+        return wanted
+
+    def report(self, *, asked: bool) -> list[Effect]:
+        """Tell the root which orphans are run here, if it has asked, or if some are here no more."""
+        if not self._config.pieces_bytes_max:
+            return []
+        held = [spark.task for spark in self._schedulers.held() if self.is_orphan(spark.ref) and spark.task.supervised]
+        told = dict.fromkeys(task.path for task in held)
+        if not asked and told == self._told:
+            return []
+        self._told = told
+        me = self._members.me
+        orphans = tuple(Orphan(task.path, check_of_task(task), me) for task in held)
+        return self._say(ROOT, Orphans(asked, orphans))
 
 
-def _with_pieces(spark: Spark, pieces: Pieces) -> Spark:
-    return replace(spark, pieces=pieces.below(spark.task.path))
+def _with_pieces(spark: Spark, found: Iterable[Piece | Orphan]) -> Spark:
+    return replace(spark, pieces=apart(part for part in found if part.path.startswith(spark.task.path)))
 
 
-def _check(task: Task) -> bytes:
-    return check_of(task.code, task.payload, task.memo)
-
-
-def _whole(spark: Spark) -> Outcome | None:
-    """What the task itself had come to, if that is among its pieces."""
-    for piece in spark.pieces:
-        if piece.path == spark.task.path and piece.check == _check(spark.task):
-            return piece.outcome
+def whole(task: Task, pieces: Iterable[Piece | Orphan]) -> Piece | Orphan | None:
+    """The task itself, if that is among its pieces."""
+    for piece in pieces:
+        if piece.path == task.path and piece.check == check_of_task(task):
+            return piece
     return None

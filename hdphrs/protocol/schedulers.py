@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from hdphrs.config import CoreConfig
 from hdphrs.protocol.sparkpool import Sparkpool
-from hdphrs.protocol.tasks import Crash, Origin, Outcome, Piece, Spark, Task, TaskRef, Verdict
+from hdphrs.protocol.tasks import Crash, Origin, Orphan, Outcome, Piece, Spark, Task, TaskRef, Verdict
 
 
 @dataclass(slots=True)
@@ -114,12 +114,16 @@ class Schedulers:
         """A scheduler returns what it has not started: these, which the caller puts back."""
         return [self._up[origin].take(spark) for spark in sparks]
 
-    def left_of(self, origin: Origin, path: bytes) -> tuple[Piece, ...]:
+    def left_of(self, origin: Origin, path: bytes) -> tuple[Piece | Orphan, ...]:
         """What is left of a child that a task on this scheduler has spawned, if that task is run again."""
         scheduler = self._up.get(origin)
         if scheduler is None or not scheduler.again:
             return ()
-        ancestors = [spark for spark in scheduler.again.values() if path.startswith(spark.task.path)]
+        ancestors = [
+            spark
+            for spark in scheduler.again.values()
+            if path.startswith(spark.task.path) and spark.task.path != path  # it may hold an orphan at this very path
+        ]
         if not ancestors:
             return ()
         # the nearest has what the others had below it, and no piece twice

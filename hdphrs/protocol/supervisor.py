@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hdphrs.protocol.messages import Auth, Denied, Obsolete, Req
-from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Parting, Piece, Spark, Task, TaskRef, Verdict
+from hdphrs.protocol.tasks import Crash, NodeId, Origin, Orphan, Outcome, Parting, Piece, Spark, Task, TaskRef, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,14 @@ class InTransition:
     thief: NodeId
 
 
-Location = OnNode | InTransition
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """There is no copy of ours: an orphan on `node` is the same task, and we wait for its end (decision 8)."""
+
+    node: NodeId
+
+
+Location = OnNode | InTransition | Adopted
 
 
 @dataclass(slots=True)
@@ -66,13 +73,20 @@ class Supervisor:
         """What is known of a task; None for a full future."""
         return self._records.get(ref)
 
-    def register(self, ref: TaskRef, task: Task, crashes: tuple[Crash, ...], pieces: tuple[Piece, ...] = ()) -> Spark:
+    def register(
+        self, ref: TaskRef, task: Task, crashes: tuple[Crash, ...], pieces: tuple[Piece | Orphan, ...] = ()
+    ) -> Spark:
         """A new task of this node, here; a future is registered before its task leaves."""
         self._records[ref] = Record(task, self._here, crashes)
         return Spark(ref, 0, task, crashes, pieces=pieces)
 
     def register_placed(
-        self, ref: TaskRef, task: Task, crashes: tuple[Crash, ...], node: NodeId, pieces: tuple[Piece, ...] = ()
+        self,
+        ref: TaskRef,
+        task: Task,
+        crashes: tuple[Crash, ...],
+        node: NodeId,
+        pieces: tuple[Piece | Orphan, ...] = (),
     ) -> Spark:
         """A new thread for `node`, which the caller has found alive in this very step (hole R2)."""
         self._records[ref] = Record(task, OnNode(node), crashes, placed=True, left=node != self._me)
@@ -118,6 +132,18 @@ class Supervisor:
         record.location = OnNode(node)
         return True
 
+    def adopt(self, spark: Spark, node: NodeId) -> None:
+        """A copy that is here, and which `wants` has approved, gives way to the orphan on `node`."""
+        self._records[spark.ref].location = Adopted(node)
+
+    def on_gone(self, ref: TaskRef, replica: int) -> Spark | None:
+        """GONE: the adopted orphan will not end; the copy that is to be run instead, if that is news."""
+        record = self._records.get(ref)
+        if record is None or replica != record.replica or not isinstance(record.location, Adopted):
+            return None
+        record.location = self._here
+        return Spark(ref, replica, record.task, record.crashes)
+
     def on_result(self, ref: TaskRef) -> bool:
         """Whether it is the first: that one fills the future and ends supervision, later ones are duplicates."""
         return self._records.pop(ref, None) is not None
@@ -155,18 +181,19 @@ class Supervisor:
         """The scheduler that held these futures is gone, nobody will ever read them: where their copies may be."""
         copies: dict[NodeId, list[TaskRef]] = {}
         for ref in [ref for ref in self._records if ref.origin == origin]:
-            for node in _nodes(self._records.pop(ref).location):
+            location = self._records.pop(ref).location
+            for node in () if isinstance(location, Adopted) else _nodes(location):
                 copies.setdefault(node, []).append(ref)
         return copies
 
 
 def covers(location: Location, node: NodeId) -> bool:
-    """Whether the newest replica may be on `node`."""
+    """Whether the newest replica, or the orphan in its place, may be on `node`."""
     return node in _nodes(location)
 
 
 def _nodes(location: Location) -> tuple[NodeId, ...]:
-    return (location.node,) if isinstance(location, OnNode) else (location.victim, location.thief)
+    return (location.victim, location.thief) if isinstance(location, InTransition) else (location.node,)
 
 
 def _lost(task: Task, dead: NodeId) -> Outcome:

@@ -124,6 +124,16 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
+class Orphan:
+    """A part of a task that is run again, which still runs for the parent that is gone."""
+
+    path: bytes
+    check: bytes
+    node: NodeId
+    """Where it runs."""
+
+
+@dataclass(frozen=True, slots=True)
 class Spark:
     """One copy of a task on its way to being run.  Immutable; a re-creation is a new spark with a higher replica."""
 
@@ -136,7 +146,7 @@ class Spark:
     """Placed by `spawn_at`: a thread, which does not migrate (until a death makes it a spark)."""
     epoch: int = 0
     """Unsupervised: what its maker knew of the dead when it left; nobody who knows less may give it away."""
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[Piece | Orphan, ...] = ()
     """Of a re-run: what it need not compute again, in the order of the paths."""
 
 

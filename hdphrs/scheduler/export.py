@@ -15,7 +15,7 @@ from hdphrs.api import future as fast
 from hdphrs.api.future import AWAY, FAILED, Future, name_of, take, unfold
 from hdphrs.api.memo import Wish, wish_of
 from hdphrs.errors import CannotTravelError
-from hdphrs.protocol.pieces import check_of
+from hdphrs.protocol.pieces import check_of_task
 from hdphrs.protocol.tasks import FAIR, KEEN, NodeId, Task
 from hdphrs.scheduler.assigned import Assigned, path_of
 from hdphrs.wire import local
@@ -49,25 +49,34 @@ class Exporter:
     def export(self, *, careful: bool) -> None:
         """Give sparks to the node: the oldest half, or all new ones for a task that runs carefully."""
         with self._exclusive:
-            exported: list[list[Any]] = []
-            returned: list[list[Any]] = []
-            for future, function in _take_new() if careful else _take_old():
-                if isinstance(future, Assigned):
-                    returned.append([list(future.spark.ref), future.spark.replica])
-                    continue
-                try:
-                    task = self._encode(function, future._content, path_of(future), future.supervised)
-                except CannotTravelError as error:
-                    future._content = error
-                    future._status = FAILED
-                else:
-                    exported.append([self._send_away(future), pack_task(task)])
-            messages = [[local.EXPORT, chunk] for chunk in local.chunks(exported, local.exported_bytes)]
-            if returned:
-                messages.append([local.RETURN, returned])
-            if messages:
+            if self._give(_take_new() if careful else _take_old()):
                 self._line.demand = False
-                self._tell(*messages)
+
+    def export_youngest(self) -> None:
+        """Give the spark that has just been made to the node, which knows better than to run it."""
+        with self._exclusive:
+            self._give(_take_youngest())
+
+    def _give(self, taken: Taken) -> bool:
+        exported: list[list[Any]] = []
+        returned: list[list[Any]] = []
+        for future, function in taken:
+            if isinstance(future, Assigned):
+                returned.append([list(future.spark.ref), future.spark.replica])
+                continue
+            try:
+                task = self._encode(function, future._content, path_of(future), future.supervised)
+            except CannotTravelError as error:
+                future._content = error
+                future._status = FAILED
+            else:
+                exported.append([self._send_away(future), pack_task(task)])
+        messages = [[local.EXPORT, chunk] for chunk in local.chunks(exported, local.exported_bytes)]
+        if returned:
+            messages.append([local.RETURN, returned])
+        if messages:
+            self._tell(*messages)
+        return bool(messages)
 
     def place(
         self, node: NodeId, function: Callable[..., Any], args: tuple[Any, ...], path: bytes, supervised: bool | None
@@ -91,7 +100,7 @@ class Exporter:
                 task = self._encode(function, args, b"", None)
             except CannotTravelError:
                 return None
-            return check_of(task.code, task.payload, task.memo)
+            return check_of_task(task)
 
     def finish(self) -> None:
         """Wait until no export is under way: what it has taken has a status then."""
@@ -140,6 +149,15 @@ def _take_old() -> Taken:
         if function is not None:
             taken.append((future, function))
     return taken
+
+
+def _take_youngest() -> Taken:
+    try:
+        future = fast.sparks.pop()
+    except IndexError:
+        return []
+    function = take(future)
+    return [] if function is None else [(future, function)]
 
 
 def _take_new() -> Taken:

@@ -159,7 +159,9 @@ class Hub:
         assert root is not None, "only tasks spawn"
         if root.reuse is not None:
             with suppress(IndexError):  # the helper thread has taken it
-                root.reuse.meet(fast.sparks[-1], root)
+                future = fast.sparks[-1]
+                if root.reuse.meet(future, root):
+                    self._exporter.export_youngest()
         if self._line.demand or root.careful:
             self._exporter.export(careful=root.careful)
 

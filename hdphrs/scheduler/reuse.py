@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hdphrs.api.future import DONE, FAILED, Future, take
-from hdphrs.protocol.tasks import Outcome, Piece, Spark
+from hdphrs.protocol.tasks import Orphan, Outcome, Piece, Spark
 from hdphrs.wire.paths import child_path
 from hdphrs.wire.values import load_outcome
 
@@ -36,20 +36,25 @@ class Reuse:
         self.used = 0
         self.mismatched = 0
 
-    def meet(self, future: Future[Any], root: Future[Any]) -> None:
+    def meet(self, future: Future[Any], root: Future[Any]) -> bool:
         """A child has been spawned: fill its future if it is finished; remember it if there are pieces below it.
 
         Args:
             root: the assigned task.
+
+        Returns:
+            Whether it is for the node to see to it, since it still runs somewhere.
         """
         parent = self._top if future._parent is root else self._interior.get(future._parent)
         if parent is None or future is root:
-            return
+            return False
         path = child_path(parent, future._index)
         piece = self._pieces.get(path)
         if piece is None:
             if self._is_interior(path):
                 self._interior[future] = path
+        elif isinstance(piece, Orphan):
+            return True
         elif (function := take(future)) is not None:
             if self._check(function, future._content) == piece.check:
                 fill(future, piece.outcome)
@@ -58,10 +63,12 @@ class Reuse:
             else:
                 future._function = function
                 self.mismatched += 1
+        return False
 
     def find(self, path: bytes) -> Piece | None:
         """The piece at this path, for a child that is placed elsewhere."""
-        return self._pieces.get(path)
+        piece = self._pieces.get(path)
+        return piece if isinstance(piece, Piece) else None
 
     def _is_interior(self, path: bytes) -> bool:
         place = bisect_right(self._paths, path)

@@ -39,9 +39,16 @@ class Exporter:
         Returns:
             Whether there were any.
         """
+        return self._give(self._take_new() if careful else self._take_old())
+
+    def export_youngest(self) -> None:
+        """Give the spark that has just been made to the node."""
+        self._give([self.deque.pop()])
+
+    def _give(self, taken: list[Future | Spark]) -> bool:
         exported: list[tuple[int, Future]] = []
         returned: list[tuple[TaskRef, int]] = []
-        for item in self._take_new() if careful else self._take_old():
+        for item in taken:
             if isinstance(item, Spark):
                 returned.append((item.ref, item.replica))
             elif item.status == WAITING:

@@ -17,6 +17,7 @@ from hdphrs.audit.follow import Follower
 from hdphrs.audit.scan import Flight
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.messages import Message
+from hdphrs.protocol.pieces import size_of
 from hdphrs.protocol.tasks import ROOT, NodeId
 from hdphrs.sim.draw import Draw
 from hdphrs.sim.world import FOLD, MASK, World
@@ -240,6 +241,6 @@ def _payload_bytes(message: Message) -> int:
         case msg.Push(spark):
             return len(spark.task.payload)
         case msg.Keep(pieces) | msg.Recalled(_, pieces):
-            return sum(len(piece.path) + len(piece.check) + len(piece.outcome.data) for piece in pieces)
+            return sum(size_of(piece) for piece in pieces)
         case _:
             return 0

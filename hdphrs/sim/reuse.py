@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from hdphrs.protocol.pieces import check_of
-from hdphrs.protocol.tasks import Outcome, Spark
+from hdphrs.protocol.pieces import check_of_task
+from hdphrs.protocol.tasks import Outcome, Piece, Spark
 from hdphrs.sim.errors import Wrong
 from hdphrs.sim.program import Program
 
@@ -25,18 +25,19 @@ class Reuse:
         if self._paths != [piece.path for piece in spark.pieces]:
             raise Wrong(f"{spark.ref} has a piece twice, or not in the order of their paths")
 
-    def finished(self, parent: int) -> dict[int, Outcome]:
-        """The children of `parent`, which runs for the assigned task, that are finished, and what they have come to."""
+    def met(self, parent: int) -> dict[int, Outcome | None]:
+        """The children of `parent`, which runs for the assigned task, that are finished, and what they have come to;
+        None for those that still run somewhere."""
         program = self._program
         interior = self._is_interior(program.task[parent].path)
-        found: dict[int, Outcome] = {}
+        found: dict[int, Outcome | None] = {}
         for child in program.children[parent]:
             task = program.task[child]
             piece = self._pieces.get(task.path)
             if piece is not None and (interior or program.place[child] >= 0):
-                if piece.check != check_of(task.code, task.payload, task.memo):
+                if piece.check != check_of_task(task):
                     raise Wrong(f"the piece at the path of task {child} is of another call")
-                found[child] = piece.outcome
+                found[child] = piece.outcome if isinstance(piece, Piece) else None
         return found
 
     def _is_interior(self, path: bytes) -> bool:

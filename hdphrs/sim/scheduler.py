@@ -239,17 +239,20 @@ class Scheduler:
     def _spawn(self, stack: Stack, frame: Frame) -> None:
         program, root = self._program, stack.root
         careful = bool(root.crashes)
-        finished = self._reuses[root.ref, root.replica].finished(frame.number) if root.pieces else {}
+        met = self._reuses[root.ref, root.replica].met(frame.number) if root.pieces else {}
         futures: dict[int, Future] = {}
         for child in program.children[frame.number]:
             future = futures[child] = Future(child, root)
-            if child in finished:
-                self._reuse(future, finished[child])
+            outcome = met.get(child)
+            if outcome is not None:
+                self._reuse(future, outcome)
                 continue
             if program.place[child] >= 0 and self.nodes:
                 self._exporter.place(future, sorted(self.nodes) if program.is_paper else self.nodes)
                 continue
             self._deque.append(future)
+            if child in met:
+                self._exporter.export_youngest()
             if careful or self.demand or self._eager:
                 self._export(careful=careful or self._eager)
         frame.gets = [futures[child] for child in reversed(program.got[frame.number])]

@@ -52,21 +52,8 @@ WANTED = {
     "pieces": ("pieces", "pieces used", "pieces too late"),
     "messages": (
         *("FISH", "NOWORK", "SCHEDULE", "REQ", "AUTH", "DENIED", "OBSOLETE", "ACK", "RESULT", "PUSH", "PURGE"),
-        *(
-            "LEAVING",
-            "NOTED",
-            "BYE",
-            "KEEP",
-            "RECALL",
-            "RECALLED",
-            "CODE",
-            "WELCOME",
-            "JOINED",
-            "SUSPECT",
-            "DEADNODE",
-            "TERM",
-            "TERMACK",
-        ),
+        *("LEAVING", "NOTED", "BYE", "KEEP", "RECALL", "RECALLED", "ORPHANS", "AWAIT", "GONE", "CODE"),
+        *("WELCOME", "JOINED", "SUSPECT", "DEADNODE", "TERM", "TERMACK"),
     ),
 }
 """All that is counted, by kind."""

@@ -22,6 +22,7 @@ from hdphrs.protocol.tasks import (
     Member,
     NodeId,
     Origin,
+    Orphan,
     Outcome,
     Parting,
     Piece,
@@ -61,6 +62,9 @@ ROWS: Final[dict[int, type[m.Message]]] = {
     22: m.Leaving,
     23: m.Noted,
     24: m.Bye,
+    25: m.Orphans,
+    26: m.Await,
+    27: m.Gone,
 }
 """Kind number to type.  Numbers are never used again; a change of meaning raises `WIRE_VERSION`."""
 
@@ -175,7 +179,7 @@ def pack_spark(spark: Spark) -> list[object]:
         [pack_crash(crash) for crash in spark.crashes],
         spark.placed,
         spark.epoch,
-        [pack_piece(piece) for piece in spark.pieces],
+        [pack_part(part) for part in spark.pieces],
     ]
 
 
@@ -188,7 +192,7 @@ def unpack_spark(value: object) -> Spark:
         unpack_many(crashes, unpack_crash, "crashes"),
         unpack_bool(placed),
         unpack_natural(epoch),
-        unpack_many(pieces, unpack_piece, "pieces"),
+        unpack_many(pieces, unpack_part, "pieces"),
     )
 
 
@@ -199,6 +203,25 @@ def pack_piece(piece: Piece) -> list[object]:
 def unpack_piece(value: object) -> Piece:
     path, check, outcome = unpack_fields(value, 3, "piece")
     return Piece(unpack_bytes(path), unpack_bytes(check), unpack_outcome(outcome))
+
+
+def pack_orphan(orphan: Orphan) -> list[object]:
+    return [orphan.path, orphan.check, orphan.node]
+
+
+def unpack_orphan(value: object) -> Orphan:
+    path, check, node = unpack_fields(value, 3, "orphan")
+    return Orphan(unpack_bytes(path), unpack_bytes(check), NodeId(unpack_natural(node)))
+
+
+def pack_part(part: Piece | Orphan) -> list[object]:
+    return pack_piece(part) if isinstance(part, Piece) else pack_orphan(part)
+
+
+def unpack_part(value: object) -> Piece | Orphan:
+    """Where a piece has its outcome, which is a list, an orphan has its node."""
+    is_orphan = type(value) is list and len(value) == 3 and type(value[2]) is int
+    return unpack_orphan(value) if is_orphan else unpack_piece(value)
 
 
 def pack_outcome(outcome: Outcome) -> list[object]:
@@ -273,6 +296,7 @@ BY_ANNOTATION: Final[dict[Any, tuple[Pack, Unpack]]] = {
     FishId: (itself, unpack_natural),
     RequestId: (itself, unpack_natural),
     RecallId: (itself, unpack_natural),
+    bool: (itself, unpack_bool),
     bytes: (itself, unpack_bytes),
     TaskRef: (pack_ref, unpack_ref),
     Spark: (pack_spark, unpack_spark),
@@ -282,6 +306,8 @@ BY_ANNOTATION: Final[dict[Any, tuple[Pack, Unpack]]] = {
     tuple[Spark, ...]: many(pack_spark, unpack_spark, "list of sparks"),
     tuple[bytes, ...]: many(itself, unpack_bytes, "list of bytes"),
     tuple[Piece, ...]: many(pack_piece, unpack_piece, "list of pieces"),
+    tuple[Orphan, ...]: many(pack_orphan, unpack_orphan, "list of orphans"),
+    tuple[Piece | Orphan, ...]: many(pack_part, unpack_part, "list of pieces"),
     tuple[TaskRef, ...]: many(pack_ref, unpack_ref, "list of refs"),
     tuple[Member, ...]: many(pack_member, unpack_member, "list of members"),
     tuple[NodeId, ...]: many(itself, unpack_natural, "list of nodes"),

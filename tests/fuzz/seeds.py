@@ -17,6 +17,7 @@ from hdphrs.protocol.tasks import (
     Member,
     NodeId,
     Origin,
+    Orphan,
     Outcome,
     Parting,
     Piece,
@@ -97,6 +98,14 @@ def _piece(rng: Random) -> Piece:
     return Piece(rng.randbytes(rng.randrange(4)), rng.randbytes(16), _outcome(rng))
 
 
+def _orphan(rng: Random) -> Orphan:
+    return Orphan(rng.randbytes(rng.randrange(4)), rng.randbytes(16), NodeId(rng.randrange(5)))
+
+
+def _part(rng: Random) -> Piece | Orphan:
+    return rng.choice((_piece, _orphan))(rng)
+
+
 def _member(rng: Random) -> Member:
     return Member(NodeId(rng.randrange(1, 5)), "host", rng.randrange(8), ("127.0.0.1", 4000), rng.randrange(1 << 16))
 
@@ -112,6 +121,9 @@ _MAKERS: dict[Any, Any] = {
     Spark: _spark,
     Outcome: _outcome,
     Piece: _piece,
+    Orphan: _orphan,
+    Piece | Orphan: _part,
+    bool: lambda rng: rng.random() < 0.5,
     Member: _member,
     Parting: lambda rng: rng.choice(list(Parting)),
     tuple[str, int]: lambda rng: ("tasks_started", rng.randrange(100)),

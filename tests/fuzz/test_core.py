@@ -7,7 +7,7 @@ import pytest
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.node import RULINGS
-from hdphrs.protocol.tasks import ROOT, FishId, NodeId, Origin, Outcome, RequestId, TaskRef, Verdict
+from hdphrs.protocol.tasks import ROOT, FishId, NodeId, Origin, Outcome, RecallId, RequestId, TaskRef, Verdict
 from tests.fuzz.core_target import SITUATIONS, STALE, hear, member
 
 OTHER = NodeId(2)
@@ -25,7 +25,9 @@ LATE: dict[type[msg.Message], tuple[msg.Message, str | None]] = {
     msg.Joined: (msg.Joined(99, member(99)), "stale"),
     msg.DeadNode: (msg.DeadNode(NOBODY, 99), "stale"),
     msg.Term: (msg.Term(), "stale"),
-    msg.Purge: (msg.Purge((UNKNOWN,)), None),
+    msg.Purge: (msg.Purge(NodeId(1), (UNKNOWN,)), "stale"),
+    msg.Recalled: (msg.Recalled(RecallId(7), ()), "stale"),
+    msg.Gone: (msg.Gone(UNKNOWN, 0), "stale"),
     msg.Suspect: (msg.Suspect(NOBODY), None),
     msg.Noted: (msg.Noted(7), "stale"),
     msg.TermAck: (msg.TermAck((("stolen", 1),)), None),

@@ -20,7 +20,7 @@ from hdphrs.explore.cluster import Cluster
 from hdphrs.explore.host import Host
 from hdphrs.explore.work import children_of, value_of
 from hdphrs.protocol import messages as msg
-from hdphrs.protocol.supervisor import OnNode, Record
+from hdphrs.protocol.supervisor import InTransition, OnNode, Record
 from hdphrs.protocol.tasks import NodeId, Spark, Task, TaskRef
 from tests.paper import machine, states
 from tests.paper.states import Atom, Dead, Full, OverSpark, OverThread, State, Thread, Zombie, names_of, same
@@ -101,7 +101,7 @@ def _ivar(ref: TaskRef, record: Record) -> Atom:
     if record.placed and not record.replica:
         assert isinstance(location, OnNode)
         return OverThread(name, body, location.node, ref.node)
-    tracked = [location.node] if isinstance(location, OnNode) else [location.victim, location.thief]
+    tracked = [location.victim, location.thief] if isinstance(location, InTransition) else [location.node]
     return OverSpark(name, body, frozenset(tracked), ref.node)
 
 

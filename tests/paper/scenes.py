@@ -20,7 +20,8 @@ STEAL = ((C, B, msg.Fish), (B, A, msg.Req), (A, B, msg.Auth), (B, C, msg.Schedul
 def spark_on_b(config: CoreConfig | None = None) -> tuple[Cluster, TaskRef]:
     """A has spawned one spark, which B has stolen and not begun.  B is not hungry; C will fish in B, and D in C."""
     choices = iter((0, 1, 2))
-    cluster = Cluster(4, config=config or CoreConfig(fish_max=1), choose=lambda n: next(choices, 0) % n)
+    config = config or CoreConfig(fish_max=1, pieces_bytes_max=0)
+    cluster = Cluster(4, config=config, choose=lambda n: next(choices, 0) % n)
     (ref,) = cluster.spawn()
     cluster.hungry(B)
     cluster.settle()

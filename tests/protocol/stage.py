@@ -22,7 +22,7 @@ from hdphrs.explore.host import Host
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
-from hdphrs.protocol.supervisor import OnNode
+from hdphrs.protocol.supervisor import Adopted, OnNode
 from hdphrs.protocol.tasks import ROOT, NodeId, Origin, Spark, Verdict
 
 DELIVERIES_MAX = 5_000
@@ -75,6 +75,7 @@ class Stage(Cluster):
         if any(self.queues.values()) or self.unruled or list(running) != root.members.live():
             return
         at = self._places(running)
+        awaited = [(waiting.ref, waiting.replica) for waiting in root.orphans.awaited()]
         epoch = self._tickets + sum(root.members.is_dead(node) for node in self.hosts)
         for node, host in running.items():
             known = sorted(host.core.members.others())  # in its own order: it may hear a newcomer before the JOINED
@@ -82,7 +83,11 @@ class Stage(Cluster):
             assert host.core.epoch == epoch, f"{node} is in epoch {host.core.epoch}, not {epoch}"
             assert not list(host.core.victim.guarded()), f"{node} waits for a reply that does not exist"
             for ref, record in host.core.supervisor.records():
-                if record.task.supervised:
+                if isinstance(record.location, Adopted):
+                    held = running[record.location.node].core.schedulers.held()
+                    assert record.task.path in [spark.task.path for spark in held], f"{ref} waits for nothing"
+                    assert (ref, record.replica) in awaited, f"{ref} waits for {record.location}, who does not know"
+                elif record.task.supervised:
                     place = at.get((ref, record.replica))
                     assert record.location == OnNode(place or ROOT), f"{ref} is on {place}, not {record.location}"
             self._watch_fishing(node, host, running)

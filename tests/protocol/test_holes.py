@@ -331,7 +331,7 @@ def test_r21_late_ack_of_an_old_copy_does_not_move_the_record() -> None:
 
 def late_ack() -> tuple[Cluster, TaskRef]:
     """The ACK for replica 0 comes from node 1 after replica 1 was made, and has been stolen by node 3."""
-    cluster = Cluster(4)
+    cluster = Cluster(4, config=CoreConfig(pieces_bytes_max=0))  # nothing is left of it, and nobody asks
     (ref,) = cluster.spawn()
     cluster.hungry(2)
     cluster.deliver(2, 0)

@@ -21,6 +21,7 @@ from hdphrs.protocol.tasks import (
     ROOT,
     NodeId,
     Origin,
+    Orphan,
     Outcome,
     Piece,
     Spark,
@@ -42,6 +43,10 @@ def done(*path: int, cost_s: float = 10.0) -> Outcome:
 
 def piece(*path: int) -> Piece:
     return piece_of(call(*path), done(*path))
+
+
+def orphan_on(node: NodeId, *path: int) -> Orphan:
+    return Orphan(bytes(path), piece(*path).check, node)
 
 
 def parent_on_1(config: CoreConfig | None = None) -> tuple[Cluster, TaskRef]:
@@ -76,23 +81,29 @@ def die(cluster: Cluster, node: int) -> None:
     cluster.settle()
 
 
-@pytest.mark.parametrize(("cost_s", "pieces"), [(10.0, (piece(1, 0),)), (0.001, ())])
-def test_result_of_a_stolen_child_is_kept_at_the_root_if_it_was_dear(cost_s: float, pieces: tuple[Piece, ...]) -> None:
+@pytest.mark.parametrize(("cost_s", "kept", "left"), [(10.0, True, True), (0.01, False, True), (0.0001, False, False)])
+def test_result_of_a_stolen_child_is_kept_at_the_root_if_it_was_dear_and_else_retained_by_the_thief(
+    cost_s: float, kept: bool, left: bool
+) -> None:
     cluster, ref = parent_on_1()
     child = child_on_2(cluster)
-    cluster.feed(2, ev.Finished(FIRST, ((child, 0, done(1, 0, cost_s=cost_s)),)))
+    effects = cluster.feed(2, ev.Finished(FIRST, ((child, 0, done(1, 0, cost_s=cost_s)),)))
+    assert any(isinstance(effect, Send) and isinstance(effect.message, msg.Keep) for effect in effects) == kept
     cluster.settle()
     die(cluster, 1)
-    assert rerun_of(cluster, ref).pieces == pieces
+    assert rerun_of(cluster, ref).pieces == ((piece(1, 0),) if left else ())
 
 
-def test_result_of_an_orphan_is_kept_at_the_root() -> None:
+def test_result_of_an_orphan_is_kept_at_the_root_however_cheap_it_was() -> None:
     cluster, ref = parent_on_1()
     child = child_on_2(cluster)
     die(cluster, 1)
-    assert rerun_of(cluster, ref).pieces == ()
-    effects = cluster.feed(2, ev.Finished(FIRST, ((child, 0, done(1, 0)),)))
-    assert Send(ROOT, msg.Keep((piece(1, 0),))) in effects
+    assert rerun_of(cluster, ref).pieces == (orphan_on(N2, 1, 0),)
+    cheap = piece_of(call(1, 0), done(1, 0, cost_s=0.0))
+    effects = cluster.feed(2, ev.Finished(FIRST, ((child, 0, cheap.outcome),)))
+    assert Send(ROOT, msg.Keep((cheap,))) in effects
+    cluster.settle()
+    assert cluster.core(0).orphans.left_of(b"") == (cheap,)
 
 
 def test_part_that_a_scheduler_has_run_in_place_is_kept_at_the_root() -> None:
@@ -162,10 +173,8 @@ def test_task_that_is_among_the_pieces_itself_is_not_run_again() -> None:
     child = child_on_2(cluster)
     cluster.kill(2)
     cluster.suspect(2)
-    cluster.deliver(0, 1)
-    cluster.deliver(1, 0)
-    effects = cluster.feed(1, ev.Received(ROOT, cluster.in_flight(0, 1)[0]))
-    assert Deliver(child.origin, child.slot, done(1, 0)) in effects
+    cluster.settle()
+    assert cluster.delivered[child] == done(1, 0)
 
 
 def test_piece_of_another_call_at_the_same_path_does_not_answer() -> None:
@@ -228,7 +237,9 @@ def test_without_a_store_nothing_is_kept_and_nothing_is_asked() -> None:
 
 
 def test_fence_counts_only_what_is_run_again() -> None:
-    cluster, _ = parent_on_1()
+    """The root is alone then, and knows at once what is left."""
+    cluster = Cluster(2, checked=False)
+    cluster.feed(0, ev.Placed(PROGRAM, 0, call(1), N1))
     cluster.feed(1, ev.Kept((piece(1),)))
     cluster.settle()
     cluster.kill(1)

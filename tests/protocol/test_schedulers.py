@@ -215,7 +215,7 @@ def test_crashes_of_a_task_add_up_over_all_that_its_parents_make_of_it() -> None
         cluster.settle()
         cluster.hungry(1, attempt + 1)
         cluster.crash(1, attempt + 1, (ref, 0))
-        cluster.feed(1, ev.Received(ROOT, msg.Purge((ref,))))
+        cluster.feed(1, ev.Received(ROOT, msg.Purge(NodeId(1), (ref,))))
     cluster.settle()
     assert [outcome.verdict for outcome in cluster.delivered.values()] == [Verdict.CRASHED]
 

@@ -185,7 +185,8 @@ def test_unsupervised_spark_is_not_given_to_a_node_of_whose_death_its_maker_knew
     cluster.deliver(0, 1)
     cluster.spawn(32, supervised=False)
     cluster.hungry(1)
-    cluster.deliver(1, 0)
+    while cluster.in_flight(1, 0):
+        cluster.deliver(1, 0)
     while cluster.in_flight(0, 1):
         cluster.deliver(0, 1)
     cluster.hungry(2)
