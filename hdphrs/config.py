@@ -29,6 +29,9 @@ PIECE_BYTE_COST_S = 20e-9
 """And this long for each of its bytes."""
 
 
+LEDGER_PIECE_COST_S = 0.004
+"""`PIECE_COST_S` in a run with a ledger: what is kept there counts even if nobody dies in this run."""
+
 LEDGER_COST_S = 0.001
 """A task of the program is written to the ledger if it took this long: some thirty times what writing it takes."""
 

@@ -71,6 +71,7 @@ def check_ledger(location: str) -> str:
     Raises:
         UsageError: it cannot be made or used, or may have been written by somebody else.
     """
+    from hdphrs.cli.output import say
     from hdphrs.errors import LedgerError
     from hdphrs.ledger import is_url, open_store
     from hdphrs.wire.settings import ledger_location
@@ -84,7 +85,7 @@ def check_ledger(location: str) -> str:
             raise UsageError(f"--ledger {location} needs fsspec: pip install 'hdphrs[url]'")
         return place
     try:
-        open_store(place, LEDGER_BYTES_MAX, lambda sentence: None).close()
+        open_store(place, LEDGER_BYTES_MAX, say).close()
     except LedgerError as error:
         raise UsageError(f"--ledger {location}: {error}") from error
     return place

@@ -11,6 +11,7 @@ import click
 from hdphrs import HdphrsError, __version__
 from hdphrs.cli.drain import drain
 from hdphrs.cli.explore import explore
+from hdphrs.cli.ledger import ledger
 from hdphrs.cli.output import say
 from hdphrs.cli.replay import replay
 from hdphrs.cli.run import run
@@ -31,6 +32,7 @@ hdphrs.add_command(drain)
 hdphrs.add_command(explore)
 hdphrs.add_command(run)
 hdphrs.add_command(replay)
+hdphrs.add_command(ledger)
 hdphrs.add_command(sim)
 
 

@@ -11,7 +11,7 @@ from hdphrs.chaos.monkey import Monkey
 from hdphrs.chaos.schedule import Kill, kills_at, monkey_kills
 from hdphrs.cli.checks import check_exclusive, check_ledger, check_program, check_report, check_trace
 from hdphrs.cli.output import say
-from hdphrs.cli.values import command_words, memory, silence, span, times
+from hdphrs.cli.values import command_words, memory, silence, size, span, times
 from hdphrs.cluster.hosts import LOCALHOST, SLOTS_MAX, Host, read_hosts
 from hdphrs.cluster.plan import NodePlan, plan_nodes
 from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, GRACE_S, LEDGER_BYTES_MAX
@@ -101,7 +101,7 @@ class Asked:
 )
 @click.option(
     "--ledger-max",
-    type=memory,
+    type=size,
     metavar="2G",
     help="What the ledger may hold, 1G by default; what is of least use goes first.",
 )
@@ -168,7 +168,7 @@ def run_program(asked: Asked) -> int:
         report=report,
         trace=trace,
         ledger=ledger,
-        ledger_bytes_max=asked.ledger_max or LEDGER_BYTES_MAX,
+        ledger_bytes_max=LEDGER_BYTES_MAX if asked.ledger_max is None else asked.ledger_max,
         verbose=asked.verbose,
         say=say,
     )

@@ -60,17 +60,33 @@ def times(text: str) -> tuple[float, ...]:
     return tuple(_seconds(part.strip(), 0.0) for part in text.split(","))
 
 
-def memory(text: str) -> int:
+def size(text: str) -> int:
     """A size in bytes, with or without a suffix: `2G`.
+
+    Raises:
+        click.BadParameter: it is no size.
+    """
+    size_bytes = _size(text)
+    if size_bytes is None:
+        raise click.BadParameter(f"expected a size like 2G, not {text!r}")
+    return size_bytes
+
+
+def memory(text: str) -> int:
+    """A size in bytes that is enough for a process.
 
     Raises:
         click.BadParameter: it is no size, or too small.
     """
-    number, shift = (text[:-1], UNITS[text[-1:].upper()]) if text[-1:].upper() in UNITS else (text, 0)
-    size_bytes = int(number) << shift if number.isascii() and number.isdigit() else 0
-    if size_bytes < MEMORY_BYTES_MIN:
+    size_bytes = _size(text)
+    if size_bytes is None or size_bytes < MEMORY_BYTES_MIN:
         raise click.BadParameter(f"expected a size like 2G, at least {MEMORY_BYTES_MIN >> 20}M, not {text!r}")
     return size_bytes
+
+
+def _size(text: str) -> int | None:
+    number, shift = (text[:-1], UNITS[text[-1:].upper()]) if text[-1:].upper() in UNITS else (text, 0)
+    return int(number) << shift if number.isascii() and number.isdigit() else None
 
 
 def _seconds(text: str, at_least_s: float) -> float:

@@ -74,7 +74,7 @@ class ObjectStore:
         self._names = {label.key: name for label, name, _, _, _ in reversed(found)}
         return [label for label, _, _, _, _ in found[:LABELS_MAX]]
 
-    def read(self, keys: Sequence[bytes]) -> list[Entry]:
+    def read(self, keys: Sequence[bytes], *, use: bool = True) -> list[Entry]:
         wanted = {self._names[key]: key for key in keys if key in self._names}
         if not wanted:
             return []
@@ -106,7 +106,7 @@ class ObjectStore:
     def figures(self) -> Figures:
         found = self._list()
         size = sum(size for _, _, _, size, _ in found)
-        return Figures(len(found), size, math.nan)
+        return Figures(len(found), size, None)
 
     def verify(self, *, remove: bool) -> Verdict:
         sound = 0

@@ -96,10 +96,10 @@ class SqliteStore:
 
         return self._run(select)
 
-    def read(self, keys: Sequence[bytes]) -> list[Entry]:
+    def read(self, keys: Sequence[bytes], *, use: bool = True) -> list[Entry]:
         rows = self._run(partial(self._select, keys))
         entries = [entry for key, blob in rows if (entry := self._decode(key, blob)) is not None]
-        if entries:
+        if entries and use:
             self._run(lambda: self._touch([entry.key for entry in entries]))
         return entries
 

@@ -22,8 +22,8 @@ class Figures:
     entries: int
     bytes: int
     """Of the entries; the files around them may be larger."""
-    cost_s: float
-    """What it would take to compute all that again."""
+    cost_s: float | None
+    """What it would take to compute all that again; None if only the entries could tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class Store(Protocol):
     def labels(self) -> list[Label]:
         """What there is, the newest first, at most `LABELS_MAX`."""
 
-    def read(self, keys: Sequence[bytes]) -> list[Entry]:
-        """Those of them that are there and sound, in any order; they count as used now."""
+    def read(self, keys: Sequence[bytes], *, use: bool = True) -> list[Entry]:
+        """Those of them that are there and sound, in any order; with `use` they count as used now."""
 
     def write(self, entries: Iterable[Entry]) -> None:
         """Add these, all of them or none; then make room, if there is more than there may be."""

@@ -11,12 +11,13 @@ import random
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
 
-from hdphrs.config import TERM_DEADLINE_S, CoreConfig
+from hdphrs.config import LEDGER_PIECE_COST_S, TERM_DEADLINE_S, CoreConfig
 from hdphrs.errors import HdphrsError, StartError
 from hdphrs.node.crew import Crew, understand
 from hdphrs.node.driver import Driver, Feed
@@ -184,6 +185,8 @@ def unwrapped() -> Iterator[None]:
 def _core(settings: NodeSettings) -> Iterator[tuple[Node, Feed]]:
     """The core of one life, and how to feed it: what is to be recorded takes a detour."""
     config = CoreConfig(reliable=settings.reliable, attempts_max=settings.attempts_max)
+    if settings.ledger:
+        config = replace(config, piece_cost_s=LEDGER_PIECE_COST_S)
     choose = random.Random(f"{settings.seed} {os.getpid()}").randrange
     make = Node.root if settings.root else Node.newcomer
     if settings.trace is None:

@@ -18,6 +18,7 @@ from hdphrs.errors import CannotTravelError
 from hdphrs.protocol.pieces import check_of_task
 from hdphrs.protocol.tasks import FAIR, KEEN, NodeId, Task
 from hdphrs.scheduler.assigned import Assigned, path_of
+from hdphrs.scheduler.note import plain
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook
 from hdphrs.wire.codec import pack_task
@@ -147,7 +148,7 @@ def _take_old() -> Taken:
             break
         function = take(future)
         if function is not None:
-            taken.append((future, function))
+            taken.append((future, plain(function)))
     return taken
 
 
@@ -157,7 +158,7 @@ def _take_youngest() -> Taken:
     except IndexError:
         return []
     function = take(future)
-    return [] if function is None else [(future, function)]
+    return [] if function is None else [(future, plain(function))]
 
 
 def _take_new() -> Taken:
@@ -173,6 +174,6 @@ def _take_new() -> Taken:
             break
         function = take(future)
         if function is not None:
-            taken.append((future, function))
+            taken.append((future, plain(function)))
     taken.reverse()
     return taken

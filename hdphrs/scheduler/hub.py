@@ -32,12 +32,14 @@ from greenlet import getcurrent, greenlet
 
 from hdphrs.api import future as fast
 from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status, take
+from hdphrs.config import LEDGER_PIECE_COST_S, PIECE_COST_S
 from hdphrs.errors import CannotTravelError, UsageError
 from hdphrs.protocol.tasks import NodeId, Outcome, Task
 from hdphrs.scheduler.assigned import Assigned, path_of, root_of
 from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.keep import Keeper
 from hdphrs.scheduler.meter import Account, Meter, Share
+from hdphrs.scheduler.note import Noter, plain
 from hdphrs.scheduler.reuse import Reuse, fill
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook, CodeShelf
@@ -86,7 +88,9 @@ class Hub:
         self._shelf = CodeShelf(book)
         self._exporter = Exporter(self._tell, line, book, reliable=reliable, ledger=ledger)
         self._meter = Meter(line)
-        self._keeper = Keeper(self._tell, self._exporter.check, self._meter)
+        cost_s = LEDGER_PIECE_COST_S if ledger else PIECE_COST_S
+        self._keeper = Keeper(self._tell, self._exporter.check, self._meter, cost_s=cost_s)
+        self._noter = Noter(self._meter.ran_s, self._keeper.keep_timed) if ledger else None
         self._thread = threading.get_ident()
         self._main = getcurrent()
         self._factory = greenlet(self._make_greenlets)
@@ -162,6 +166,9 @@ class Hub:
                 future = fast.sparks[-1]
                 if root.reuse.meet(future, root):
                     self._exporter.export_youngest()
+        if self._noter is not None and self._noter.on:
+            with suppress(IndexError):
+                self._noter.time(fast.sparks[-1])
         if self._line.demand or root.careful:
             self._exporter.export(careful=root.careful)
 
@@ -188,6 +195,8 @@ class Hub:
             while asked := self._control.recv(64):
                 if BEAT in asked:
                     self._keeper.watcher.look()
+                    if self._noter is not None and self._noter.look():
+                        self._line.again()
                 if SPEAK in asked:
                     if self._line.demand:
                         self._exporter.export(careful=False)
@@ -220,7 +229,7 @@ class Hub:
                 continue
             function = take(future)
             if function is not None:
-                self._execute(future, function)
+                self._execute(future, plain(function))
 
     def _make_greenlets(self) -> NoReturn:
         """Make a greenlet whenever this one is switched to.
@@ -251,7 +260,8 @@ class Hub:
             line.run(careful=False, again=False)
         else:
             line.running = root.serial
-            line.run(careful=root.careful, again=root.reuse is not None)
+            timed = self._noter is not None and self._noter.on
+            line.run(careful=root.careful, again=timed or root.reuse is not None)
 
     def _execute(self, future: Future[Any], function: Callable[..., Any]) -> None:
         started_s = perf_counter()

@@ -12,9 +12,11 @@ from typing import Any
 from hdphrs.api import future as fast
 from hdphrs.api.future import Future, name_of
 from hdphrs.config import PIECE_BYTE_COST_S, PIECE_COST_S
+from hdphrs.protocol.pieces import is_keen
 from hdphrs.protocol.tasks import Piece, Verdict
 from hdphrs.scheduler.assigned import path_of, root_of
 from hdphrs.scheduler.meter import Account, Meter
+from hdphrs.scheduler.note import Timed
 from hdphrs.scheduler.reuse import Check
 from hdphrs.scheduler.watch import Watcher
 from hdphrs.wire import local
@@ -25,17 +27,21 @@ from hdphrs.wire.values import dump_result
 class Keeper:
     """Makes pieces; serves the fast path's `keep`."""
 
-    def __init__(self, tell: Callable[[list[Any]], None], check: Check, meter: Meter) -> None:
+    def __init__(
+        self, tell: Callable[[list[Any]], None], check: Check, meter: Meter, *, cost_s: float = PIECE_COST_S
+    ) -> None:
         """
         Args:
             tell: sends a message to the node.
             check: the digest of a call.
             meter: knows how long tasks have run.
+            cost_s: what a piece must have cost for each node.
         """
         self.nodes = 1
         """How many there are; the more, the more a piece must have cost."""
         self.watcher = Watcher(meter.ran_s)
         self._meter = meter
+        self._cost_s = cost_s
         self._tell = tell
         self._check = check
         fast.keep = self.keep_watched
@@ -45,22 +51,44 @@ class Keeper:
         account = self._meter.account
         assert account is not None, "somebody has run it"
         self._meter.enter(account)
-        cost_s = self.watcher.finished(future) + account.below_s.pop(future, 0.0)
-        self.keep(future, function, value, cost_s, account)
+        ran_s = self.watcher.finished(future)
+        if not isinstance(function, Timed):  # else it has seen to that
+            self.keep(future, function, value, ran_s + account.below_s.pop(future, 0.0), account)
+
+    def keep_timed(self, timed: Timed, future: Future[Any], value: Any, began_s: float, ended_s: float) -> None:
+        """A timed task has been run in place, or else has a stack of its own, which is accounted for elsewhere."""
+        account = self._meter.account
+        assert account is not None, "somebody has run it"
+        if self._meter.owner(future) is None:
+            cost_s = ended_s - began_s + account.below_s.pop(future, 0.0)
+            if timed.keen or cost_s >= self._cost_s * self.nodes:
+                self._meter.enter(account)
+                self.keep(future, timed.function, value, cost_s, account, keen=timed.keen)
 
     def keep(
-        self, future: Future[Any], function: Callable[..., Any], value: Any, cost_s: float, account: Account
+        self,
+        future: Future[Any],
+        function: Callable[..., Any],
+        value: Any,
+        cost_s: float,
+        account: Account,
+        *,
+        keen: bool = False,
     ) -> None:
         """A child has been run here; the root keeps its value if that has cost enough and may be needed again.
 
         Args:
             cost_s: the work behind the value.
             account: the one that has been charged with it.
+            keen: keep it whatever it has cost.
         """
-        if cost_s < PIECE_COST_S * self.nodes or not root_of(future).spark.task.supervised:
+        is_dear = keen or cost_s >= self._cost_s * self.nodes
+        if not is_dear or not root_of(future).spark.task.supervised:
             return
         check = self._check(function, future._content)
         outcome = dump_result(name_of(function), value, cost_s)
-        if check is None or outcome.verdict is not Verdict.VALUE or cost_s < PIECE_BYTE_COST_S * len(outcome.data):
+        if check is None or outcome.verdict is not Verdict.VALUE:
+            return
+        if cost_s < PIECE_BYTE_COST_S * len(outcome.data) and not is_keen(check):
             return
         self._tell([local.KEEP, [pack_piece(Piece(path_of(future), check, outcome))], *account.give(cost_s)])

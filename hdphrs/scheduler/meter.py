@@ -79,6 +79,10 @@ class Meter:
         account = self._accounts[future] = Account()
         return account
 
+    def owner(self, future: Future[Any]) -> Account | None:
+        """The account of this task, if it has a stack of its own."""
+        return self._accounts.get(future)
+
     def close(self, future: Future[Any]) -> Account:
         """It has ended."""
         return self._accounts.pop(future)

@@ -12,6 +12,7 @@ from typing import Any
 
 from hdphrs.api.future import DONE, FAILED, Future, take
 from hdphrs.protocol.tasks import Orphan, Outcome, Piece, Spark
+from hdphrs.scheduler.note import plain
 from hdphrs.wire.paths import child_path
 from hdphrs.wire.values import load_outcome
 
@@ -56,7 +57,7 @@ class Reuse:
         elif isinstance(piece, Orphan):
             return True
         elif (function := take(future)) is not None:
-            if self._check(function, future._content) == piece.check:
+            if self._check(plain(function), future._content) == piece.check:
                 fill(future, piece.outcome)
                 self._credit(future, piece.outcome.cost_s)
                 self.used += 1

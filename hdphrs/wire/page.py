@@ -90,6 +90,10 @@ class Line:
         """How the task runs that is on the stack from now on."""
         self._bytes[1] = careful * CAREFUL + again * AGAIN
 
+    def again(self) -> None:
+        """The running task is to be asked at each spawn.  (One step as far as other threads are concerned.)"""
+        self._bytes[1] |= AGAIN
+
     @property
     def running(self) -> int:
         """Serial number of the running task, 0 for none."""
