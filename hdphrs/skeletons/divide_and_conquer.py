@@ -22,6 +22,7 @@ from hdphrs.api.memo import mark_skeleton
 from hdphrs.skeletons import strategy
 from hdphrs.skeletons.arguments import check_callable
 from hdphrs.skeletons.strategy import Strategy
+from hdphrs.wire.capture import Constant
 
 P = TypeVar("P")
 """A problem."""
@@ -125,7 +126,7 @@ def _conquer(
 
 
 @dataclass(eq=False, slots=True)
-class Plan(Generic[P, S]):
+class Plan(Constant, Generic[P, S]):
     """What all tasks of one skeleton call have in common."""
 
     schedule: Strategy

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dis
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
 from functools import partial
 from operator import attrgetter
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
@@ -28,6 +29,17 @@ _keywords: Callable[[Any], Mapping[str, Any]] = attrgetter("keywords")
 
 def _defaults(function: Any) -> Mapping[str, Any]:
     return function.__kwdefaults__ or {}
+
+
+class Constant:
+    """Base of what travels with a function and whose fields are never bound anew; they are looked at as if they were
+    captured."""
+
+    __slots__ = ()
+
+
+def _fields(constant: Constant) -> list[Any]:
+    return [getattr(constant, field.name) for field in fields(constant)]  # type: ignore[arg-type]
 
 
 class Watch:
@@ -65,6 +77,8 @@ class Watch:
                 if here.keywords:
                     self._parts.append(_Names(here, _keywords, here.keywords))
                 waiting.extend((here.func, *here.args, *here.keywords.values()))
+            elif issubclass(kind, Constant):
+                waiting.extend(_fields(here))
             elif issubclass(kind, Cached):
                 if not by_reference(here):
                     waiting.append(here.__wrapped__)
@@ -219,6 +233,9 @@ def is_constant(value: object, seen: frozenset[int] = frozenset()) -> bool:
     if kind is partial:
         assert isinstance(value, partial)
         return all(is_constant(held, seen) for held in (value.func, *value.args, *value.keywords.values()))
+    if issubclass(kind, Constant):
+        assert isinstance(value, Constant)
+        return all(is_constant(held, seen) for held in _fields(value))
     if kind is tuple or kind is frozenset:
         assert isinstance(value, tuple | frozenset)
         return all(is_constant(held, seen) for held in value)

@@ -144,6 +144,13 @@ class CodeBook:
         if isinstance(function, FunctionType | Cached):
             self._remember(function, Watch(function), digest, b"", 0)
 
+    def keep(self, function: Callable[..., Any], data: bytes) -> None:
+        """`function` has been unpickled here from `data`, and captures only constants: its own spawns travel as `data`.
+
+        Pickled anew it would be other bytes, though the same function, and a piece would not know it again.
+        """
+        self._remember(function, Watch(function), INLINE, b"" if len(data) > INLINE_BYTES_MAX else data, 0)
+
     def _pickle(self, function: Callable[..., Any], name: str) -> tuple[bytes, bytes]:
         """The digest of the function, or else its pickle."""
         known = self._pages.get(id(function))
@@ -252,10 +259,12 @@ class CodeShelf:
         if function is None:
             function = loads(data)
             # Two tasks must not share what one of them can change.
-            if len(data) <= SHELVED_INLINE_BYTES_MAX and type(function) is FunctionType and is_constant(function):
-                self._inline[data] = function
-                if len(self._inline) > SHELVED_INLINE_MAX:
-                    self._inline.popitem(last=False)
+            if type(function) in (FunctionType, partial) and is_constant(function):
+                self._book.keep(function, data)
+                if len(data) <= SHELVED_INLINE_BYTES_MAX:
+                    self._inline[data] = function
+                    if len(self._inline) > SHELVED_INLINE_MAX:
+                        self._inline.popitem(last=False)
         return function
 
 

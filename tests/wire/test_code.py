@@ -15,6 +15,8 @@ import pytest
 
 from hdphrs.api.future import Keywords, unfold
 from hdphrs.errors import CannotTravelError
+from hdphrs.skeletons import strategy
+from hdphrs.skeletons.divide_and_conquer import Plan
 from hdphrs.wire import code, values
 from hdphrs.wire.code import INLINE, INLINE_BYTES_MAX, SHELVED_INLINE_BYTES_MAX, VERSIONS_MAX, CodeBook, CodeShelf
 
@@ -440,3 +442,36 @@ def test_pickling_in_one_thread_does_not_hold_up_another() -> None:
     function, _ = main_function("def f(): return S", "f", S=Slow())
     book.encode("f", function, (), {})
     assert len(registered) == 2
+
+
+def is_small(size: Any) -> bool:
+    return bool(size < 2)
+
+
+def smaller(size: Any) -> list[Any]:
+    return [size - 1] * 2
+
+
+def largest(size: Any, found: list[Any]) -> Any:
+    return max(found)
+
+
+def test_a_skeletons_task_travels_as_the_same_bytes_however_often() -> None:
+    """A piece knows a call by its bytes, and pickled anew after unpickling it would be others."""
+    main, _ = main_function("def solve(size: int, other: int = 1) -> int:\n    return size", "solve")
+    task: Any = Plan(strategy.lazy, is_small, smaller, largest, partial(main, other=2)).task
+    first = CodeBook(lambda digest, data: None).encode("conquer", task, (3,), {})
+    for _ in range(3):
+        book = CodeBook(lambda digest, data: None)
+        task, args, _ = CodeShelf(book).decode("conquer", *first)
+        assert book.encode("conquer", task, args, {}) == first
+
+
+def test_what_a_skeletons_task_captures_is_watched() -> None:
+    main, names = main_function("def solve(size):\n    return factor * size", "solve", factor=2)
+    task: Any = Plan(strategy.lazy, is_small, smaller, largest, main).task
+    book = CodeBook(lambda digest, data: None)
+    before = book.encode("conquer", task, (3,), {})
+    assert book.encode("conquer", task, (3,), {}) == before
+    names["factor"] = 3
+    assert book.encode("conquer", task, (3,), {}) != before
