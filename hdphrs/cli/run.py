@@ -11,7 +11,7 @@ from hdphrs.chaos.monkey import Monkey
 from hdphrs.chaos.schedule import Kill, kills_at, monkey_kills
 from hdphrs.cli.checks import check_exclusive, check_ledger, check_program, check_report, check_trace
 from hdphrs.cli.output import say
-from hdphrs.cli.values import command_words, memory, silence, size, span, times
+from hdphrs.cli.values import command_words, hourly, memory, silence, size, span, times
 from hdphrs.cluster.hosts import LOCALHOST, SLOTS_MAX, Host, read_hosts
 from hdphrs.cluster.plan import NodePlan, plan_nodes
 from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, GRACE_S, LEDGER_BYTES_MAX
@@ -36,6 +36,7 @@ class Asked:
     sequential: bool
     detect_after: float | None
     grace: float
+    restarts: int
     kill_at: tuple[float, ...] | None
     chaos_monkey: bool
     seed: int | None
@@ -82,6 +83,13 @@ class Asked:
     metavar="S",
     default=GRACE_S,
     help=f"What a node that is told to leave (SIGTERM, hdphrs drain) may take for it; {GRACE_S:g} s by default.",
+)
+@click.option(
+    "--restarts",
+    type=hourly,
+    metavar="5/h",
+    default="0",
+    help="Start the run again when the program's process or the root node has died, at most so often within an hour.",
 )
 @click.option("--kill-at", type=times, metavar="3,5.5", help="Test: kill -9 a node at each of these seconds.")
 @click.option("--chaos-monkey", is_flag=True, help="Test: kill -9 nodes at drawn times within 30 s.")
@@ -151,13 +159,14 @@ def run_program(asked: Asked) -> int:
     ledger = None if not asked.ledger else check_ledger(asked.ledger)
     ssh = command_words(asked.ssh, "--ssh")
 
-    from hdphrs.cluster.launch import launch
     from hdphrs.cluster.options import RunOptions
+    from hdphrs.cluster.restarts import launch_again
 
     options = RunOptions(
         program=asked.program,
         args=asked.args,
         nodes=tuple(plan),
+        restarts_max=asked.restarts,
         ssh=ssh,
         reliable=not asked.unreliable,
         attempts_max=asked.attempts,
@@ -172,7 +181,7 @@ def run_program(asked: Asked) -> int:
         verbose=asked.verbose,
         say=say,
     )
-    return launch(options, Monkey(kills, seed, say) if kills else None)
+    return launch_again(options, Monkey(kills, seed, say) if kills else None)
 
 
 def _check_contradictions(asked: Asked) -> None:
@@ -185,6 +194,7 @@ def _check_contradictions(asked: Asked) -> None:
         "--kill-at": asked.kill_at is not None,
         "--chaos-monkey": asked.chaos_monkey,
         "--report": asked.report is not None,
+        "--restarts": asked.restarts > 0,
         "--trace-protocol": asked.trace_protocol is not None,
         "--ledger-max": asked.ledger_max is not None,
     }
@@ -192,6 +202,7 @@ def _check_contradictions(asked: Asked) -> None:
         given,
         ("--nodes", "--local-nodes"),
         ("--kill-at", "--chaos-monkey"),
+        ("--restarts", "--trace-protocol"),
         *(("--sequential", other) for other in given if other != "--sequential"),
     )
 

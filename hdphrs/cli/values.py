@@ -42,6 +42,18 @@ def silence(text: str) -> float:
     return _seconds(text, SILENCE_S_MIN)
 
 
+def hourly(text: str) -> int:
+    """How often within an hour: `5/h`, or `5`, which is the same.
+
+    Raises:
+        click.BadParameter: it is neither.
+    """
+    number = text.removesuffix("/h")
+    if not (number.isascii() and number.isdigit() and len(number) <= 4):
+        raise click.BadParameter(f"expected restarts an hour like 5/h, not {text!r}")
+    return int(number)
+
+
 def span(text: str) -> float:
     """A time in seconds.
 

@@ -41,6 +41,9 @@ AFTER_ROOT_S_MAX = 0.5
 FAREWELL_S_MAX = 0.5
 """How long a program may take to end by itself after the root node died, and again after SIGTERM."""
 
+ROOT_LOST_STATUS = 1
+"""Exit status of a program that the loss of the root node has ended."""
+
 _READY = b"ready\n"
 
 
@@ -58,19 +61,13 @@ class Saboteur(Protocol):
         """Do what is due at this time."""
 
 
-def launch(options: RunOptions, saboteur: Saboteur | None = None) -> int:
-    """Run the program on its nodes, from start to nothing left; must be called in the main thread.
-
-    Returns:
-        The program's exit status; -N if signal N ended it.
-
-    Raises:
-        StartError: a node could not be started, or not all joined in time; everything has been ended.
-    """
-    return _Launcher(options, saboteur).run()
+ORDERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a program on somebody's order."""
 
 
-class _Launcher:
+class Launcher:
+    """One run of a program; must be used in the main thread."""
+
     def __init__(self, options: RunOptions, saboteur: Saboteur | None) -> None:
         self._options = options
         self._saboteur = saboteur
@@ -83,11 +80,22 @@ class _Launcher:
         self._status_fd: int | None = None
         self._ready_at_s: float | None = None
         self._end_at_s: float | None = None
+        self._told_to_end = False
+        self._root_lost_first = False
+        self.loss: str | None = None
+        """After `run`: who died that the program could not go on without, in a few words; None if nobody did."""
 
     def run(self) -> int:
+        """Run the program on its nodes, from start to nothing left.
+
+        Returns:
+            The program's exit status; -N if signal N ended it.
+
+        Raises:
+            StartError: a node could not be started, or not all joined in time; everything has been ended.
+        """
         forget_outer_run()
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        with wakened_by_signals(self._on_signal, numbers) as wakeup, self._selector:
+        with wakened_by_signals(self._on_signal, ORDERS) as wakeup, self._selector:
             self._selector.register(wakeup, selectors.EVENT_READ, lambda: os.read(wakeup, 4096))
             try:
                 program = self._start()
@@ -187,12 +195,10 @@ class _Launcher:
 
     def _root_lost(self, program: subprocess.Popen[bytes]) -> int:
         """The root is dead and with it all that the program waits for; the exit status, never 0."""
-        root = self._nodes[0]
+        self._root_lost_first = True
         self._end_at_s = time.monotonic() + END_S_MAX
-        how = f"died ({describe_status(root.returncode or 0)})"
-        if root.returncode == TOLD_STATUS:
-            how = "was told to end"
-        self._options.say(f"the {root.label} {how}; the program cannot go on")
+        if not self._options.restarts_max or self._nodes[0].returncode == TOLD_STATUS:
+            self._options.say(f"{self._fate_of_root()}; the program cannot go on")
         for end in (None, program.terminate, program.kill):
             if end is not None:
                 end()
@@ -200,7 +206,22 @@ class _Launcher:
                 break
         return max(program.returncode or 1, 1)
 
+    def _fate_of_root(self) -> str:
+        root = self._nodes[0]
+        told = root.returncode == TOLD_STATUS
+        return f"the {root.label} {'was told to end' if told else f'died ({describe_status(root.returncode or 0)})'}"
+
     # ---- ending
+
+    def _judge(self) -> None:
+        """Whether the program has come to its own end, or has been lost; before anything is ended by force."""
+        program, root = self._program, self._nodes[0].returncode if self._nodes else None
+        if program is None or program.returncode in (None, 0) or self._told_to_end or root == TOLD_STATUS:
+            return
+        if self._root_lost_first or (root and program.returncode == ROOT_LOST_STATUS):
+            self.loss = self._fate_of_root()
+        elif program.returncode < 0 and -program.returncode not in ORDERS:
+            self.loss = f"the program was {describe_status(program.returncode)}"
 
     def _clean_up(self) -> None:
         """End everything that is still there; after a failure to start at once, else after a moment."""
@@ -218,6 +239,7 @@ class _Launcher:
         self._pump_until(lambda: self._ended(self._nodes[:1]), self._end_at_s - time.monotonic())
         within_s = min(AFTER_ROOT_S_MAX, self._end_at_s - time.monotonic())
         self._pump_until(lambda: self._ended(self._nodes), within_s)
+        self._judge()
         for node in self._nodes:
             node.release()
         for node in self._nodes:
@@ -248,6 +270,7 @@ class _Launcher:
 
     def _on_signal(self, number: int) -> None:
         """Ctrl-C reaches the program without us; what is meant for us alone is handed on to it."""
+        self._told_to_end = True
         if self._program is None:
             self._early_signals.append(number)
         elif number != signal.SIGINT:

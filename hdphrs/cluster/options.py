@@ -17,6 +17,8 @@ class RunOptions:
     args: tuple[str, ...]
     nodes: tuple[NodePlan, ...]
     """The root first."""
+    restarts_max: int
+    """How often within an hour it is started again when the program or its node has died."""
     ssh: tuple[str, ...]
     """The words of the command that reaches another host."""
     reliable: bool

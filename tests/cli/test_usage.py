@@ -53,6 +53,21 @@ NO_PROGRAM = "cannot run nowhere.py: No such file or directory"
             ["run", "--attempts", "0", "prog.py"],
             "Invalid value for '--attempts': 0 is not in the range 1<=x<=1000.",
         ),
+        (
+            ["run", "--grace", "-1", "prog.py"],
+            "Invalid value for '--grace': expected seconds, at least 0, not '-1'",
+        ),
+        (
+            ["run", "--restarts", "5/m", "prog.py"],
+            "Invalid value for '--restarts': expected restarts an hour like 5/h, not '5/m'",
+        ),
+        (
+            ["run", "--restarts", "5", "--sequential", "prog.py"],
+            "--sequential and --restarts exclude each other",
+        ),
+        (["drain"], "Missing argument 'HOST[:PID]...'."),
+        (["drain", "host:x"], "expected HOST or HOST:PID, not 'host:x'"),
+        (["drain", "localhost:1"], "process 1 is no node of yours"),
         (["run", "--ssh", "", "--nodes", "hosts", "prog.py"], "--ssh expects a command"),
         (["run", "--ssh", "'", "--nodes", "hosts", "prog.py"], '--ssh "\'": No closing quotation'),
         (["run", "--nodes", "h", "--local-nodes", "2", "prog.py"], "--nodes and --local-nodes exclude each other"),

@@ -33,6 +33,7 @@ def options(tmp_path: Path) -> RunOptions:
         memory_bytes_max=None,
         detect_after_s=2.5,
         grace_s=25.0,
+        restarts_max=0,
         seed=11,
         report="/some/report",
         trace="/some/folder",

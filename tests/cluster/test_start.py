@@ -115,6 +115,7 @@ def test_r12_nodes_that_do_not_join_in_time_end_the_run(tmp_path: Path, monkeypa
         memory_bytes_max=None,
         detect_after_s=5.0,
         grace_s=25.0,
+        restarts_max=0,
         seed=0,
         report=None,
         trace=None,
@@ -123,7 +124,7 @@ def test_r12_nodes_that_do_not_join_in_time_end_the_run(tmp_path: Path, monkeypa
     )
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)]
     with pytest.raises(StartError, match=r"not all nodes joined within 0\.5 s \(hosts: localhost\)"):
-        launcher.launch(options)
+        launcher.Launcher(options, None).run()
     assert before == [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)]
     assert not processes_of(tmp_path)
 

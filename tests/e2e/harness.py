@@ -55,7 +55,7 @@ class Cluster:
         path.write_text(textwrap.dedent(source))
         return path
 
-    def start(self, *command: object, python: bool = False) -> subprocess.Popen[str]:
+    def start(self, *command: object, python: bool = False, stdin: int = subprocess.PIPE) -> subprocess.Popen[str]:
         """Start `hdphrs run COMMAND...`, or plain `python COMMAND...`."""
         prefix = [sys.executable] if python else [sys.executable, "-m", "hdphrs", "run"]
         if self.recorded and not python:
@@ -64,7 +64,7 @@ class Cluster:
         self.process = subprocess.Popen(
             [*prefix, *map(str, command)],
             text=True,
-            stdin=subprocess.PIPE,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
