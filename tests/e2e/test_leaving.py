@@ -106,7 +106,7 @@ def test_second_sigterm_ends_a_node_at_once(cluster: Cluster) -> None:
     for _ in range(2):
         os.kill(leaver, signal.SIGTERM)
         eventually(lambda: signal.SIGTERM not in _pending(leaver), 5, "the signal is taken")
-    eventually(lambda: gone(leaver), 0.5, "the end of the node")
+    eventually(lambda: gone(leaver), 5, "the end of the node")
     completed = check(cluster, 6)
     assert "ends: it was told to, by SIGTERM" in completed.stderr
     assert [bool(node["died"]) for node in nodes(cluster)].count(True) == 1
