@@ -139,7 +139,9 @@ class Listener:
                     with suppress(Lost):  # one of ours, then, which has ended meanwhile
                         greeting = unpack_greeting(await stream.read_greeting())
         except (Lost, ProtocolError) as error:
-            self._complaints.log("%s port %d: %s; connection closed", *(address or ("?", 0)), error)
+            # Without TLS, who only goes away may well be a node of this run that has just ended.
+            if self._tls is not None or isinstance(error, ProtocolError):
+                self._complaints.log("%s port %d: %s; connection closed", *(address or ("?", 0)), error)
         except trio.TooSlowError:
             self._complaints.log("%s port %d: not an hdphrs peer: silent; connection closed", *(address or ("?", 0)))
         finally:

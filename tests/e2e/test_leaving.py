@@ -101,13 +101,13 @@ def test_what_still_runs_when_the_time_is_over_is_run_again_elsewhere(cluster: C
 
 
 def test_second_sigterm_ends_a_node_at_once(cluster: Cluster) -> None:
-    start(cluster, 6, 0.8)
+    start(cluster, 3, 2.0)
     leaver = cluster.nodes()[1]
     for _ in range(2):
         os.kill(leaver, signal.SIGTERM)
         eventually(lambda: signal.SIGTERM not in _pending(leaver), 5, "the signal is taken")
     eventually(lambda: gone(leaver), 5, "the end of the node")
-    completed = check(cluster, 6)
+    completed = check(cluster, 3)
     assert "ends: it was told to, by SIGTERM" in completed.stderr
     assert [bool(node["died"]) for node in nodes(cluster)].count(True) == 1
 
