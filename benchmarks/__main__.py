@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import recovery, spawn_get, speedup, startup
+from benchmarks import ledger, recovery, spawn_get, speedup, startup
 from benchmarks.figures import Figure, table, write_json
 from benchmarks.launch import BenchmarkError
 
@@ -16,6 +16,7 @@ BENCHMARKS = {
     "startup": startup.measure,
     "recovery": recovery.measure,
     "reliability": recovery.measure_reliability,
+    "ledger": ledger.measure,
 }
 
 

@@ -33,7 +33,7 @@ LEDGER_PIECE_COST_S = 0.004
 """`PIECE_COST_S` in a run with a ledger: what is kept there counts even if nobody dies in this run."""
 
 LEDGER_COST_S = 0.001
-"""A task of the program is written to the ledger if it took this long: some thirty times what writing it takes."""
+"""A task of the program is written to the ledger if it took this long: some twenty times what writing it takes."""
 
 LEDGER_END_S = 12.0
 """How long the root node may take to end in a run with a ledger, which may be far away and slow."""

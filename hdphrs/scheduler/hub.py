@@ -37,7 +37,7 @@ from hdphrs.errors import CannotTravelError, UsageError
 from hdphrs.protocol.tasks import NodeId, Outcome, Task
 from hdphrs.scheduler.assigned import Assigned, path_of, root_of
 from hdphrs.scheduler.export import Exporter
-from hdphrs.scheduler.keep import Keeper
+from hdphrs.scheduler.keep import GATHER_BEATS, Keeper
 from hdphrs.scheduler.meter import Account, Meter, Share
 from hdphrs.scheduler.note import Noter, plain
 from hdphrs.scheduler.reuse import Reuse, fill
@@ -191,12 +191,16 @@ class Hub:
 
     def _help(self) -> None:
         """The body of the helper thread: speak for a task that does not come to it."""
+        beats = 0
         try:
             while asked := self._control.recv(64):
                 if BEAT in asked:
                     self._keeper.watcher.look()
+                    beats += 1
                     if self._noter is not None and self._noter.look():
                         self._line.again()
+                    if beats % GATHER_BEATS == 0 and (messages := self._keeper.gathered()):
+                        self._tell(*messages)
                 if SPEAK in asked:
                     if self._line.demand:
                         self._exporter.export(careful=False)
@@ -386,7 +390,8 @@ class Hub:
         with suppress(IndexError):
             while True:
                 results.append(self._results.popleft())
-        messages = [[local.RESULTS, chunk] for chunk in local.chunks(results, _result_bytes)]
+        messages = self._keeper.gathered()
+        messages += [[local.RESULTS, chunk] for chunk in local.chunks(results, _result_bytes)]
         messages += more
         if messages:
             self._tell(*messages)

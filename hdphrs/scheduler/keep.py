@@ -6,7 +6,9 @@ a piece of it.  What does not: noticing which children take long (`watch.py`), a
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from hdphrs.api import future as fast
@@ -15,7 +17,7 @@ from hdphrs.config import PIECE_BYTE_COST_S, PIECE_COST_S
 from hdphrs.protocol.pieces import is_keen
 from hdphrs.protocol.tasks import Piece, Verdict
 from hdphrs.scheduler.assigned import path_of, root_of
-from hdphrs.scheduler.meter import Account, Meter
+from hdphrs.scheduler.meter import Account, Meter, Share
 from hdphrs.scheduler.note import Timed
 from hdphrs.scheduler.reuse import Check
 from hdphrs.scheduler.watch import Watcher
@@ -23,16 +25,20 @@ from hdphrs.wire import local
 from hdphrs.wire.codec import pack_piece
 from hdphrs.wire.values import dump_result
 
+GATHERED_MAX = 32
+"""Pieces that are only there for the ledger, and wait for each other."""
+
+GATHER_BEATS = 4
+"""How long they do."""
+
 
 class Keeper:
     """Makes pieces; serves the fast path's `keep`."""
 
-    def __init__(
-        self, tell: Callable[[list[Any]], None], check: Check, meter: Meter, *, cost_s: float = PIECE_COST_S
-    ) -> None:
+    def __init__(self, tell: Callable[..., None], check: Check, meter: Meter, *, cost_s: float = PIECE_COST_S) -> None:
         """
         Args:
-            tell: sends a message to the node.
+            tell: sends messages to the node.
             check: the digest of a call.
             meter: knows how long tasks have run.
             cost_s: what a piece must have cost for each node.
@@ -42,6 +48,7 @@ class Keeper:
         self.watcher = Watcher(meter.ran_s)
         self._meter = meter
         self._cost_s = cost_s
+        self._gathered: deque[tuple[list[object], Share]] = deque()
         self._tell = tell
         self._check = check
         fast.keep = self.keep_watched
@@ -91,4 +98,22 @@ class Keeper:
             return
         if cost_s < PIECE_BYTE_COST_S * len(outcome.data) and not is_keen(check):
             return
-        self._tell([local.KEEP, [pack_piece(Piece(path_of(future), check, outcome))], *account.give(cost_s)])
+        piece = pack_piece(Piece(path_of(future), check, outcome))
+        share = account.give(cost_s)
+        if cost_s >= PIECE_COST_S * self.nodes:
+            self._tell(*self.gathered(), [local.KEEP, [piece], *share])
+            return
+        self._gathered.append((piece, share))
+        if len(self._gathered) >= GATHERED_MAX:
+            self._tell(*self.gathered())
+
+    def gathered(self) -> list[list[Any]]:
+        """The pieces that have gathered, as a message if there are any; the helper thread may ask at the same time."""
+        pieces, own_s, here_s = [], 0.0, 0.0
+        with suppress(IndexError):
+            while True:
+                piece, share = self._gathered.popleft()
+                pieces.append(piece)
+                own_s += share.own_s
+                here_s += share.here_s
+        return [[local.KEEP, pieces, own_s, here_s]] if pieces else []
