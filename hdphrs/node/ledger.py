@@ -26,7 +26,7 @@ from hdphrs.wire.paths import first_index
 
 T = TypeVar("T")
 
-BATCH_S = 0.2
+BATCH_S = 0.1
 """How long results wait for others; what is killed loses no more than this."""
 
 CLOSE_S = 10.0

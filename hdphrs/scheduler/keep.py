@@ -28,7 +28,7 @@ from hdphrs.wire.values import dump_result
 GATHERED_MAX = 32
 """Pieces that are only there for the ledger, and wait for each other."""
 
-GATHER_BEATS = 4
+GATHER_BEATS = 2
 """How long they do."""
 
 

@@ -100,6 +100,7 @@ def test_any_entry_comes_back_as_it_was(
     store.close()
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200), st.integers(0, 10_000), st.integers(1, 255))
 def test_an_entry_of_which_any_byte_is_another_is_refused(data: bytes, place: int, change: int) -> None:
     entry = Entry(memo_of(1), b"", b"\1", "f", 1.0, data)

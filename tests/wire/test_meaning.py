@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hdphrs.wire.code import CodeBook
@@ -198,6 +198,7 @@ def test_the_key_of_a_call_depends_on_all_its_parts() -> None:
     assert key(one, made("def f(): return lock", lock=len)) != key(one, made("def f(): return lock", lock=max))
 
 
+@settings(deadline=None)
 @given(st.sets(st.text(max_size=5)), st.sets(st.integers()))
 def test_sets_have_no_order(texts: set[str], numbers: set[int]) -> None:
     again = set(sorted(texts, reverse=True))  # noqa: C414 - made in another order
