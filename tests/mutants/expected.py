@@ -97,7 +97,7 @@ KNOWN: dict[str, str] = {
     "old-replica-moves": "play 992",
     "newcomer-untold": "explore newcomer",
     "leave-unnoted": "play 9",
-    "leave-guarded": "play 9",
+    "leave-guarded": "play 11",
     "leave-asked-once": "play 4",
     "leave-exact": "explore lost",
 }
