@@ -79,3 +79,41 @@ def test_scheduler_that_dies_costs_only_what_it_ran(cluster: Cluster) -> None:
     assert 0 < told["recomputed_s"] < told["work_s"] / 4
     assert root["pieces_used"] > 0
     assert ran_twice(cluster) < 10
+
+
+ORPHAN = """
+    import os
+    import signal
+    import sys
+    import time
+    import hdphrs
+
+    LOG = sys.argv[0] + ".log"
+    KILLED = sys.argv[0] + ".killed"
+
+    def child():
+        with open(LOG, "a") as log:
+            log.write("child\\n")
+        time.sleep(1.5)
+        return 7
+
+    def parent():
+        future = hdphrs.spawn_at(2, child)
+        if not os.path.exists(KILLED):
+            while not os.path.exists(LOG):
+                time.sleep(0.01)
+            open(KILLED, "w").close()
+            os.kill(os.getppid(), signal.SIGKILL)
+        return hdphrs.get(future)
+
+    if __name__ == "__main__":
+        assert list(hdphrs.all_nodes()) == [0, 1, 2]
+        print(hdphrs.get(hdphrs.spawn_at(1, parent)))
+"""
+
+
+@pytest.mark.slow
+def test_child_that_runs_on_when_its_parent_dies_is_not_run_twice(cluster: Cluster) -> None:
+    completed = cluster.run("--local-nodes", 3, "--cores", 1, cluster.write(ORPHAN))
+    assert completed.stdout == "7\n", completed.stderr
+    assert (cluster.folder / "prog.py.log").read_text() == "child\n"
