@@ -74,6 +74,16 @@ class CoreConfig:
     retained_cost_s: float = RETAINED_COST_S
     retained_bytes_max: int = 32 << 20
     """Results that a node has given away and retains; with their arguments."""
+    speculate: bool = False
+    """Whether the last few tasks of many are started once more when they take too long."""
+    stragglers_max: int = 64
+    """A node that supervises more than so many tasks has no last few."""
+    siblings_min: int = 4
+    """So many of a kind must have ended for each that has not."""
+    straggler_s: float = 1.0
+    """The least that a task is waited for in idleness."""
+    straggler_ratio: float = 2.0
+    """And it is waited for so many times as long as others of its kind have taken."""
     remembered_crashes_max: int = 1024
     """Paths of crashed tasks that a node remembers."""
 

@@ -81,6 +81,8 @@ class Follower:
                 self._delivered(node, event, effect)
             elif isinstance(effect, fx.Fence):
                 self._fenced(node, effect)
+            elif isinstance(effect, fx.Double):
+                self._doubled(node, effect)
         if self._touched:
             for copy in self._touched:
                 self._check(copy)
@@ -216,6 +218,14 @@ class Follower:
         if here:
             told = ", ".join(map(_name, here))
             raise Violation(4, f"node {node} says that it leaves nothing behind, but there is {told}")
+
+    def _doubled(self, node: NodeId, effect: fx.Double) -> None:
+        known = self._newest.get(effect.ref, 0)
+        if effect.replica != known + 1:
+            raise Violation(2, f"replica {effect.replica} of {effect.ref} comes after replica {known}")
+        self._newest[effect.ref] = effect.replica
+        self._places[effect.ref, effect.replica] = node
+        self._touched.append((effect.ref, effect.replica))
 
     # ---- places ----------------------------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ class Asked:
     nodes: str | None
     local_nodes: int | None
     unreliable: bool
+    speculate: bool
     sequential: bool
     detect_after: float | None
     grace: float
@@ -70,6 +71,9 @@ class Asked:
     help="Nodes on this host; 1 by default.",
 )
 @click.option("--unreliable", is_flag=True, help="No supervision: a node that dies takes its tasks along.")
+@click.option(
+    "--speculate", is_flag=True, help="Start the last few tasks once more if they take long; the first answer wins."
+)
 @click.option("--sequential", is_flag=True, help="Everything in the program, in spawn order: for debugging.")
 @click.option(
     "--detect-after",
@@ -169,6 +173,7 @@ def run_program(asked: Asked) -> int:
         restarts_max=asked.restarts,
         ssh=ssh,
         reliable=not asked.unreliable,
+        speculate=asked.speculate,
         attempts_max=asked.attempts,
         memory_bytes_max=asked.memory_max,
         detect_after_s=DETECT_AFTER_S if asked.detect_after is None else asked.detect_after,
@@ -190,6 +195,7 @@ def _check_contradictions(asked: Asked) -> None:
         "--nodes": asked.nodes is not None,
         "--local-nodes": asked.local_nodes is not None,
         "--unreliable": asked.unreliable,
+        "--speculate": asked.speculate,
         "--sequential": asked.sequential,
         "--kill-at": asked.kill_at is not None,
         "--chaos-monkey": asked.chaos_monkey,

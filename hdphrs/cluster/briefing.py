@@ -62,6 +62,7 @@ def brief_nodes(options: RunOptions, root: RootDescriptors) -> list[NodeSettings
             slots=plan.slots,
             secret=secret,
             reliable=options.reliable,
+            speculate=options.speculate,
             attempts_max=options.attempts_max,
             memory_bytes_max=options.memory_bytes_max,
             detect_after_s=options.detect_after_s,

@@ -22,6 +22,8 @@ class RunOptions:
     ssh: tuple[str, ...]
     """The words of the command that reaches another host."""
     reliable: bool
+    speculate: bool
+    """Whether the last few tasks are started once more when they take too long."""
     attempts_max: int
     memory_bytes_max: int | None
     detect_after_s: float

@@ -26,6 +26,7 @@ from hdphrs.protocol.reruns import Reruns
 from hdphrs.protocol.retained import Copy, Retained
 from hdphrs.protocol.schedulers import Schedulers, _Scheduler
 from hdphrs.protocol.sparkpool import Sparkpool
+from hdphrs.protocol.stragglers import Stragglers, _Ended
 from hdphrs.protocol.supervisor import Record, Supervisor
 from hdphrs.protocol.tasks import (
     Crash,
@@ -143,6 +144,18 @@ ROLES: dict[str, tuple[type, _Role]] = {
                 "_told": codec(dict[bytes, None]),
             },
             frozenset({"_config", "_members", "_pool", "_supervisor", "_schedulers", "_retained", "_say", "_answer"}),
+        ),
+    ),
+    "stragglers": (
+        Stragglers,
+        _Role(
+            {
+                "_ended": codec(dict[tuple[Origin, bytes, int], _Ended]),
+                "_noticed_s": codec(dict[tuple[TaskRef, int], float]),
+                "_doubled": codec(dict[TaskRef, None]),
+                "_next_s": ATOM,
+            },
+            frozenset({"_config", "_supervisor"}),
         ),
     ),
     "retained": (

@@ -164,7 +164,7 @@ class Host:
                 if isinstance(message, msg.Bye) and message.parting is Parting.LEFT_NOTHING:
                     assert self.core.me is not None
                     scan_leave(self.core.me, facts(self.core, ()), ())
-            case fx.Fence() | fx.Admit() | fx.Connect():
+            case fx.Fence() | fx.Admit() | fx.Connect() | fx.Double():
                 pass
             case _:
                 assert_never(effect)

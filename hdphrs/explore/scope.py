@@ -97,6 +97,7 @@ class Scope:
 WIDE = replace(NARROW, fish_max=2, want_max=2, guards_max=2, start_max=2, parked_max=2)
 CAREFUL = replace(NARROW, attempts_max=2)
 PIECES = replace(NARROW, pieces_bytes_max=1 << 20)
+DOUBLE = replace(NARROW, speculate=True, straggler_s=0.0, straggler_ratio=0.0, siblings_min=1)
 RETAINED = replace(PIECES, piece_cost_s=1e6)
 STEALING = ("stolen", "given", "replicas", "deaths_seen", "stale")
 REPLIES = ("denied", "obsolete")
@@ -297,6 +298,16 @@ SCOPES: dict[str, Scope] = {
             crashes=1,
             config=RETAINED,
             must=(*STEALING, "orphans", "crashes", "pieces"),
+        ),
+        Scope(
+            "doubling",
+            "two sparks, and the second is started once more; the root works; 1 death",
+            (Job(), Job()),
+            root_works=True,
+            deaths=1,
+            gives=True,
+            config=DOUBLE,
+            must=(*STEALING, "doubled", "obsolete", "duplicates"),
         ),
         Scope(
             "wide",

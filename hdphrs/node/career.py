@@ -184,7 +184,7 @@ def unwrapped() -> Iterator[None]:
 @contextmanager
 def _core(settings: NodeSettings) -> Iterator[tuple[Node, Feed]]:
     """The core of one life, and how to feed it: what is to be recorded takes a detour."""
-    config = CoreConfig(reliable=settings.reliable, attempts_max=settings.attempts_max)
+    config = CoreConfig(reliable=settings.reliable, attempts_max=settings.attempts_max, speculate=settings.speculate)
     if settings.ledger:
         config = replace(config, piece_cost_s=LEDGER_PIECE_COST_S)
     choose = random.Random(f"{settings.seed} {os.getpid()}").randrange

@@ -12,6 +12,7 @@ from typing import Any, Protocol, assert_never
 import trio
 
 from hdphrs.node.books import Work
+from hdphrs.node.life import say
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol.events import Event, Suspected, Tick
 from hdphrs.protocol.messages import Keep
@@ -172,6 +173,8 @@ class Driver:
             case fx.Fence(node, recreated, parting):
                 self._peers().fence(node)
                 self._on_death(node, recreated, parting)
+            case fx.Double(_, _, name):
+                say(f"task {name} takes longer than others of its kind, and is started once more")
             case fx.StopSchedulers():
                 self.tell_work()
                 self.stopping.set()

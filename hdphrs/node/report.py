@@ -39,6 +39,7 @@ COUNTERS = {
     "ledger_hits": "Tasks of the program that the ledger has answered (root).",
     "ledger_parts": "Finished parts of other tasks that came from the ledger (root).",
     "ledger_written": "Results that have been written to the ledger (root).",
+    "doubled": "Tasks started once more because they took long (--speculate).",
     "orphans": "Sparks dropped because their supervisor was gone.",
 }
 """What the report tells of each node, and what it means."""

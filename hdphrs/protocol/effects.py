@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hdphrs.protocol.messages import Message
-from hdphrs.protocol.tasks import Member, NodeId, Origin, Outcome, Parting, Spark
+from hdphrs.protocol.tasks import Member, NodeId, Origin, Outcome, Parting, Spark, TaskRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,15 @@ class Fence:
 
 
 @dataclass(frozen=True, slots=True)
+class Double:
+    """A task that takes long elsewhere is started once more: this replica of it is here now (for the log)."""
+
+    ref: TaskRef
+    replica: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class StopSchedulers:
     """TERM, or this node leaves: end all schedulers; what else there is to do follows as effects of its own."""
 
@@ -89,4 +98,4 @@ class Halt:
     """Declared dead but still running: drop everything and join again as a new node."""
 
 
-Effect = Send | Teach | Start | Deliver | Demand | Admit | Connect | Fence | StopSchedulers | Halt
+Effect = Send | Teach | Start | Deliver | Demand | Admit | Connect | Fence | Double | StopSchedulers | Halt

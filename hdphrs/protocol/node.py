@@ -27,14 +27,14 @@ there is and asks for what is missing.  What does not: the rules of each role.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import assert_never
 
 from hdphrs.config import CoreConfig
 from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.code import CodeStore
-from hdphrs.protocol.effects import Deliver, Demand, Effect, Fence, Halt, Send, Start, StopSchedulers, Teach
+from hdphrs.protocol.effects import Deliver, Demand, Double, Effect, Fence, Halt, Send, Start, StopSchedulers, Teach
 from hdphrs.protocol.leaving import Leaving
 from hdphrs.protocol.membership import Membership
 from hdphrs.protocol.orphans import Orphanage
@@ -43,6 +43,7 @@ from hdphrs.protocol.reruns import Reruns, whole
 from hdphrs.protocol.retained import Retained
 from hdphrs.protocol.schedulers import Schedulers
 from hdphrs.protocol.sparkpool import Sparkpool
+from hdphrs.protocol.stragglers import Stragglers
 from hdphrs.protocol.supervisor import Supervisor
 from hdphrs.protocol.tasks import (
     PROGRAM,
@@ -77,6 +78,7 @@ COUNTERS = (
     "duplicates",
     "stale",
     "orphans",
+    "doubled",
     "pieces",
 )
 
@@ -143,6 +145,7 @@ class Node:
             self._say,
             self._answer,
         )
+        self.stragglers = Stragglers(self._config, self.supervisor)
         self._demanding = False
 
     # ---- the caller's side -----------------------------------------------------------------------------------
@@ -161,7 +164,8 @@ class Node:
         """When `handle` wants a `Tick` at the latest; None for never."""
         if self.me is None or self._over or self._awaited is not None:
             return None
-        deadlines = (self.victim.next_deadline(), self.thief.next_deadline(), self.leaving.next_deadline())
+        waiting = (self.victim, self.thief, self.leaving, self.stragglers)
+        deadlines = [role.next_deadline() for role in waiting]
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def live_nodes(self) -> list[NodeId]:
@@ -420,13 +424,15 @@ class Node:
         record = self.supervisor.record(ref)
         if record is not None:
             self._learn(ref, record.task, outcome, source)
-        if self.supervisor.on_result(ref):
-            return [self._deliver(ref, outcome)]
+            losers = self.supervisor.losers(ref, source)
+            self.supervisor.on_result(ref)
+            return [self._deliver(ref, outcome), *self._disown({node: [ref] for node in losers})]
         self._count("duplicates")
         return []
 
     def _learn(self, ref: TaskRef, task: Task, outcome: Outcome, source: NodeId) -> None:
         """What the end of a task of this node says about others."""
+        self.stragglers.on_end(ref, task, outcome)
         if outcome.verdict is Verdict.CRASHED:
             self.schedulers.convict(task.path, outcome.crashes)
         if ref.origin == PROGRAM:
@@ -468,18 +474,24 @@ class Node:
             self.supervisor.charge(spark)
         self.code.forget(("scheduler", origin))
         effects: list[Effect] = []
-        for node, refs in self.supervisor.forget(origin).items():
-            if node == self.me:
-                self._count("orphans", self.reruns.disown(refs))
-            else:
-                parts = [refs[i : i + PURGE_MAX] for i in range(0, len(refs), PURGE_MAX)]
-                for part in parts:
-                    effects += self._say(ROOT, msg.Purge(node, tuple(part)))
+        self.stragglers.forget(origin)
+        effects += self._disown(self.supervisor.forget(origin))
         for ref, replica, outcome in given_up:
             effects += self._answer(ref, replica, outcome)
         wanted = [spark for spark in self._without_orphans(survivors) if self._is_wanted(spark)]
         effects += self.reruns.on_lost(lambda copy: copy.ref.node == self.me and copy.ref.origin == origin)
         return [*effects, *self.reruns.report(asked=False), *self.reruns.ask(wanted)]
+
+    def _disown(self, copies: Mapping[NodeId, list[TaskRef]]) -> list[Effect]:
+        """Nobody waits for these copies any more."""
+        effects: list[Effect] = []
+        for node, refs in copies.items():
+            if node == self.me:
+                self._count("orphans", self.reruns.disown(refs))
+                continue
+            for start in range(0, len(refs), PURGE_MAX):
+                effects += self._say(ROOT, msg.Purge(node, tuple(refs[start : start + PURGE_MAX])))
+        return effects + self.reruns.report(asked=False)
 
     def _on_purge(self, message: msg.Purge) -> list[Effect]:
         """PURGE: at the root on its way, or at the node where the orphans are."""
@@ -588,11 +600,25 @@ class Node:
             fish = self.thief.hunt(self.members.staying(), now)
             self._count("fish_sent", len(fish))
             effects += fish
-        wanted = leaving or hungry or (self.victim.parked > 0 and not self.pool.stealable)
+        idle = hungry or (self.victim.parked > 0 and not self.pool.stealable)
+        late = self.stragglers.look(now, idle=idle and not leaving)
+        if late:
+            return effects + self._double(late) + self._settle(now, insist=insist)
+        wanted = leaving or idle
         if wanted != self._demanding or (wanted and insist):
             self._demanding = wanted
             effects.append(Demand(wanted))
         return [*effects, *self._part(now)] if leaving else effects
+
+    def _double(self, stragglers: Iterable[TaskRef]) -> list[Effect]:
+        """Start these once more."""
+        effects: list[Effect] = []
+        for ref in stragglers:
+            spark = self.supervisor.double(ref)
+            self._count("doubled")
+            effects.append(Double(ref, spark.replica, spark.task.name))
+            self.pool.add(spark)
+        return effects
 
     def _evacuate(self) -> list[Effect]:
         if not self.pool.stealable:

@@ -49,6 +49,8 @@ class Record:
     replica: int = 0
     placed: bool = False
     """Placed by `spawn_at`: it does not migrate, so the location is exact even without supervision."""
+    also_on: tuple[NodeId, ...] = ()
+    """Where older copies may be that were not lost: of a task that was started once more."""
     left: bool = False
     """Unsupervised: a copy has left this node, and nobody keeps track of it."""
 
@@ -135,6 +137,21 @@ class Supervisor:
     def adopt(self, spark: Spark, node: NodeId) -> None:
         """A copy that is here, and which `wants` has approved, gives way to the orphan on `node`."""
         self._records[spark.ref].location = Adopted(node)
+
+    def double(self, ref: TaskRef) -> Spark:
+        """A task that takes long elsewhere is started once more, here; the first answer wins."""
+        record = self._records[ref]
+        record.also_on += _nodes(record.location)
+        record.replica += 1
+        record.location = self._here
+        return Spark(ref, record.replica, record.task, record.crashes)
+
+    def losers(self, ref: TaskRef, winner: NodeId) -> list[NodeId]:
+        """Nodes that may have copies of a task that was started once more, and has ended on `winner`."""
+        record = self._records[ref]
+        nodes = dict.fromkeys((*record.also_on, *_nodes(record.location)) if record.also_on else ())
+        nodes.pop(winner, None)
+        return list(nodes)
 
     def on_gone(self, ref: TaskRef, replica: int) -> Spark | None:
         """GONE: the adopted orphan will not end; the copy that is to be run instead, if that is news."""

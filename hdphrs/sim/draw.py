@@ -60,6 +60,8 @@ class Draw:
     payload_bytes: int
     eager: int
     """1: schedulers export all children at once, as the eager skeletons do."""
+    speculate: int
+    """1: the last few tasks are started once more."""
     sampled_pct: int
     """Tasks worth keeping whose end in place is noticed."""
     lifo: int
@@ -210,6 +212,7 @@ _DRAWN: dict[str, Chooser] = {
     "cost_us": _geometric(20, 4000),
     "payload_bytes": _one_of(4, 4, 100, 3000),
     "eager": _one_of(0, 0, 1),
+    "speculate": _one_of(0, 0, 1),
     "sampled_pct": _one_of(100, 100, 50),
     "lifo": _one_of(0, 1),
     "placed_pct": _sometimes(30, _between(1, 30)),

@@ -77,6 +77,7 @@ class Host:
             fx.Admit: self._admit,
             fx.Connect: self._connect,
             fx.Fence: self._fence,
+            fx.Double: lambda effect: None,
             fx.StopSchedulers: self.crew.stop,
             fx.Halt: self._end,
         }

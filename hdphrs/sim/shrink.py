@@ -43,6 +43,7 @@ _OFF = {
     "byte_ns": 0,
     "skew_ppm": 0,
     "eager": 0,
+    "speculate": 0,
     "lifo": 0,
     "abrupt": 0,
     "pieces_bytes_max": 0,

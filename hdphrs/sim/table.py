@@ -44,6 +44,7 @@ WANTED = {
             "suspicions",
             "messages lost",
             "replicas",
+            "doubled",
             "orphans",
         ),
         *("duplicates", "stale", "crashes", "LOST", "CRASHED", "lost the root"),

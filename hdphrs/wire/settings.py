@@ -71,6 +71,7 @@ class NodeSettings:
     secret: bytes
     """Known to all nodes of the run and to nobody else."""
     reliable: bool = True
+    speculate: bool = False
     attempts_max: int = ATTEMPTS_MAX
     memory_bytes_max: int | None = None
     """What each scheduler may allocate; None for all there is."""

@@ -38,7 +38,7 @@ T = TypeVar("T")
 SUFFIX: Final = ".trace"
 """How the files are called."""
 
-FORM: Final = 4
+FORM: Final = 5
 """Raised with every change of what a trace's bytes mean."""
 
 EVENTS: Final[dict[int, type[ev.Event]]] = {
@@ -70,6 +70,7 @@ EFFECTS: Final[dict[int, type[fx.Effect]]] = {
     8: fx.Fence,
     9: fx.StopSchedulers,
     10: fx.Halt,
+    11: fx.Double,
 }
 
 _MAGIC: Final = b"hdphrs trace, "

@@ -29,6 +29,7 @@ def options(tmp_path: Path) -> RunOptions:
         nodes=(LOCAL, LOCAL),
         ssh=("ssh",),
         reliable=False,
+        speculate=False,
         attempts_max=7,
         memory_bytes_max=None,
         detect_after_s=2.5,

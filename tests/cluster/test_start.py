@@ -111,6 +111,7 @@ def test_r12_nodes_that_do_not_join_in_time_end_the_run(tmp_path: Path, monkeypa
         nodes=(idle, idle),
         ssh=("ssh",),
         reliable=True,
+        speculate=False,
         attempts_max=3,
         memory_bytes_max=None,
         detect_after_s=5.0,

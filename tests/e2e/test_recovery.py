@@ -117,3 +117,36 @@ def test_child_that_runs_on_when_its_parent_dies_is_not_run_twice(cluster: Clust
     completed = cluster.run("--local-nodes", 3, "--cores", 1, cluster.write(ORPHAN))
     assert completed.stdout == "7\n", completed.stderr
     assert (cluster.folder / "prog.py.log").read_text() == "child\n"
+
+
+STRAGGLER = """
+    import os
+    import sys
+    import time
+    import hdphrs
+
+    SLOW = sys.argv[0] + ".slow"
+
+    def work(number):
+        if number == 0 and not os.path.exists(SLOW):
+            open(SLOW, "w").close()
+            time.sleep(30)
+        time.sleep(0.02)
+        return number
+
+    if __name__ == "__main__":
+        futures = [hdphrs.spawn(work, number) for number in range(20)]
+        print(sum(hdphrs.get(future) for future in futures))
+"""
+
+
+@pytest.mark.slow
+def test_straggler_is_started_once_more_and_the_first_answer_wins(cluster: Cluster) -> None:
+    report = cluster.folder / "report.json"
+    program = cluster.write(STRAGGLER)
+    completed = cluster.run("--local-nodes", 2, "--cores", 1, "--speculate", "--report", report, program)
+    assert completed.stdout == f"{sum(range(20))}\n", completed.stderr
+    told = json.loads(report.read_text())
+    assert told["wall_s"] < 15
+    assert told["nodes"][0]["doubled"] == 1
+    assert "is started once more" in completed.stderr

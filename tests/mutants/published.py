@@ -30,12 +30,12 @@ PUBLISHED = (
     Mutant(
         "R1b",
         "sparks of a dead supervisor stay in the pool, and REQ is sent to a corpse",
-        (Edit("node.Node._on_dead_node", "self._drop(lambda spark: spark.ref.node == dead)", "pass"),),
+        (Edit("node.Node._on_dead_node", "self.reruns.purge(lambda spark: spark.ref.node == dead)", "0"),),
     ),
     Mutant(
         "R1c",
         "sparks of a dead supervisor go back into the pool when a scheduler returns them",
-        (Edit("node.Node._without_orphans", "if not self.members.is_dead(spark.ref.node)", ""),),
+        (Edit("reruns.Reruns.without_orphans", "if not self.is_orphan(spark.ref)", ""),),
     ),
     Mutant(
         "R1d",
@@ -119,7 +119,7 @@ PUBLISHED = (
     Mutant(
         "R13",
         "TERM is not acknowledged, and the root waits for ever",
-        (Edit("node.Node._on_received", "Send(ROOT, msg.TermAck(counters)), ", ""),),
+        (Edit("node.Node._take", "Send(ROOT, msg.TermAck(counters)), ", ""),),
     ),
     Mutant(
         "R14",

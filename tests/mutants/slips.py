@@ -346,7 +346,13 @@ NODE = (
     Mutant(
         "purge-too-wide",
         "PURGE drops other sparks of the same supervisor as well",
-        (Edit("node.Node._purge", "spark.ref in orphans", "spark.ref.node in {ref.node for ref in orphans}"),),
+        (
+            Edit(
+                "reruns.Reruns.disown",
+                "purge(lambda spark: spark.ref in orphans)",
+                "purge(lambda spark: spark.ref.node in {ref.node for ref in orphans})",
+            ),
+        ),
     ),
     Mutant(
         "purge-drops-results",
@@ -393,12 +399,48 @@ NODE = (
     Mutant(
         "waiting-orphans-kept",
         "sparks of a dead supervisor that wait for their pieces stay",
-        (Edit("node.Node._drop", " + self.reruns.purge(is_orphan)", ""),),
+        (Edit("reruns.Reruns.purge", "[spark for spark in sparks if not is_orphan(spark)]", "list(sparks)"),),
     ),
     Mutant(
         "pieces-uncovered",
         "what is below a finished task of the program is kept for ever",
-        (Edit("reruns.Reruns.on_end", "self._pieces.cover(task.path)", "pass"),),
+        (Edit("node.Node._learn", "self.pieces.cover(task.path)", "pass"),),
+    ),
+    Mutant(
+        "orphans-unreported",
+        "a node does not say after a death which orphans it has",
+        (Edit("node.Node._on_dead_node", "effects += self.reruns.report(asked=self.me != ROOT)", "pass"),),
+    ),
+    Mutant(
+        "gone-untold",
+        "who waits for an orphan does not hear that it is gone",
+        (Edit("orphans.Orphanage._give_up", "effects += self._gone(waiting)", "pass"),),
+    ),
+    Mutant(
+        "orphan-awaited-for-ever",
+        "an orphan that has ended before it was adopted is waited for",
+        (Edit("orphans.Orphanage.on_await", "message.path not in self._running", "False"),),
+    ),
+    Mutant(
+        "adopted-and-run",
+        "a task waits for an orphan, and is run beside it",
+        (
+            Edit(
+                "reruns.Reruns.resume",
+                "self._supervisor.adopt(spark, itself.node)",
+                "self._supervisor.adopt(spark, itself.node); unfinished.append(spark)",
+            ),
+        ),
+    ),
+    Mutant(
+        "orphan-s-end-untold",
+        "an orphan's end goes to its dead supervisor instead of the root",
+        (Edit("reruns.Reruns.on_finished", "if self.is_orphan(ref):", "if False:"),),
+    ),
+    Mutant(
+        "double-is-no-replica",
+        "a task is started once more under the same replica number",
+        (Edit("supervisor.Supervisor.double", "record.replica += 1", "pass"),),
     ),
     Mutant(
         "lost-untold",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from greenlet import getcurrent, greenlet
@@ -239,7 +239,8 @@ class ProgramPlay(Play):
     """A random play of a program."""
 
     def __init__(self, faults: Faults, nodes: int, function: Callable[..., Any], *args: object) -> None:
-        config = CoreConfig(guards_max=2, fish_max=2, want_max=3, start_max=1, parked_max=2)
+        bounds = CoreConfig(guards_max=2, fish_max=2, want_max=3, start_max=1, parked_max=2)
+        config = replace(bounds, speculate=True, siblings_min=1, straggler_s=0.0, straggler_ratio=0.0)
         self.program = RunningCluster(nodes, config, function, *args)
         self.cluster = self.program
         self.faults = faults

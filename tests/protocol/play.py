@@ -54,6 +54,7 @@ class Scene:
     parked_max: int = 2
     calm: int = 0
     """Moves between two chances of a fault."""
+    speculate: bool = False
     pace: int = 0
     """Makes some links faster than others, in as many ways as there are numbers."""
 
@@ -79,6 +80,10 @@ class Play:
             start_max=1,
             parked_max=scene.parked_max,
             fish_deadline_s=1e6,  # nothing is lost but by a death, so no fish is ever late
+            speculate=scene.speculate,
+            siblings_min=1,
+            straggler_s=0.0,
+            straggler_ratio=0.0,
         )
         poison = POISON if scene.poison else ()
         self.stage = Stage(scene.nodes, schedulers=scene.schedulers, config=config, poison=poison)

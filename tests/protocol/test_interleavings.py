@@ -75,6 +75,7 @@ def play(seed: int) -> Cluster:
         parked_max=draw.choice([1, 2, 3]),
         calm=draw.choice([0, 5, 20]),
         pace=draw.choice(range(13)),
+        speculate=draw.random() < 0.3,
     )
     return Play(faults, scene).run(draw.randrange(1000) for _ in range(300))
 
