@@ -357,12 +357,12 @@ NODE = (
     Mutant(
         "purge-drops-results",
         "a node that is told of a death drops the results of a task that it runs for the living",
-        (Edit("node.Node._answer", "self.members.is_dead(ref.node)", "self.members._dead"),),
+        (Edit("node.Node._answer", "self.reruns.is_orphan(ref)", "self.members._dead"),),
     ),
     Mutant(
         "stranger-ignored",
         "a result for a supervisor whose JOINED is still under way is dropped",
-        (Edit("node.Node._answer", "self.members.is_dead(ref.node)", "not self.members.is_live(ref.node)"),),
+        (Edit("node.Node._answer", "self.reruns.is_orphan(ref)", "not self.members.is_live(ref.node)"),),
     ),
     Mutant(
         "code-after",
