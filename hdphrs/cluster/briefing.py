@@ -72,6 +72,7 @@ def brief_nodes(options: RunOptions, root: RootDescriptors) -> list[NodeSettings
             root_addresses=tuple((address, port) for address in addresses[plan.host]),
             bind=ANYWHERE if remote else LOOPBACK,
             credentials=credentials[number],
+            program_path=() if plan.remote else (os.path.dirname(os.path.abspath(options.program)),),
             program_archive=archive if plan.remote else None,
             trace=options.trace,
             ledger=options.ledger is not None,

@@ -12,14 +12,21 @@ import subprocess
 import sys
 
 from hdphrs.wire.page import Page
-from hdphrs.wire.settings import NodeSettings
+from hdphrs.wire.settings import PATH_VARIABLE, NodeSettings
 
 
 class SchedulerProcess:
     """A started process and the node's ends of its two links and of its standard error."""
 
     def __init__(
-        self, page: Page, number: int, mode: str, memory_bytes_max: int | None, *, ledger: bool = False
+        self,
+        page: Page,
+        number: int,
+        mode: str,
+        memory_bytes_max: int | None,
+        *,
+        ledger: bool = False,
+        path: tuple[str, ...] = (),
     ) -> None:
         """Start it.
 
@@ -28,6 +35,7 @@ class SchedulerProcess:
             mode: "reliable" or "unreliable", the mode of the run.
             memory_bytes_max: what it may allocate; None for all there is.
             ledger: whether its tasks have memos.
+            path: where the program's modules are.
         """
         self.number = number
         self.line = page.line(number)
@@ -44,7 +52,7 @@ class SchedulerProcess:
                 stdin=subprocess.DEVNULL,
                 stderr=their_errors,
                 pass_fds=descriptors,
-                env=os.environ | {"PYTHONSAFEPATH": "1"},
+                env=os.environ | {"PYTHONSAFEPATH": "1", PATH_VARIABLE: os.pathsep.join(path)},
             )
         os.close(their_errors)
 
@@ -75,4 +83,6 @@ class SchedulerProcess:
 def start_scheduler(page: Page, number: int, settings: NodeSettings) -> SchedulerProcess:
     """Start the scheduler of one core."""
     mode = "reliable" if settings.reliable else "unreliable"
-    return SchedulerProcess(page, number, mode, settings.memory_bytes_max, ledger=settings.ledger)
+    return SchedulerProcess(
+        page, number, mode, settings.memory_bytes_max, ledger=settings.ledger, path=settings.program_path
+    )

@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
 
 from hdphrs.api.future import state
@@ -66,6 +67,7 @@ def _embed() -> ProgramPort:
             slots=usable_cores(),
             secret=os.urandom(32),
             program_fd=theirs.fileno(),
+            program_path=tuple(os.path.abspath(entry) for entry in sys.path),
             ledger=ledger is not None,
             ledger_location=ledger,
         )

@@ -60,6 +60,8 @@ def main() -> None:
     die_with_parent()
     outlast_sigterm()
     os.environ.pop("PYTHONSAFEPATH", None)
+    path = os.environ.pop("HDPHRS_PROGRAM_PATH", "")
+    sys.path.extend(entry for entry in path.split(os.pathsep) if entry and entry not in sys.path)
     _, lines, line, mode, ledger, memory, work, control, page = sys.argv
     faulthandler.enable(all_threads=False)
     if int(memory):

@@ -42,6 +42,9 @@ LEASH_FD_VARIABLE = "HDPHRS_LEASH_FD"
 SEQUENTIAL_VARIABLE = "HDPHRS_SEQUENTIAL"
 """Set if there is no node, and everything runs in the program."""
 
+PATH_VARIABLE = "HDPHRS_PROGRAM_PATH"
+"""Tells a scheduler where the program's modules are."""
+
 LEDGER_VARIABLE = "HDPHRS_LEDGER"
 """Names the ledger of a run for which --ledger is not given."""
 
@@ -98,6 +101,8 @@ class NodeSettings:
     """Others: the address to listen on for peers."""
     credentials: Credentials | None = None
     """Mutual TLS; None on loopback, where the secret alone must do."""
+    program_path: tuple[str, ...] = ()
+    """On the program's host: where its modules are, for functions that travel inline."""
     program_archive: bytes | None = None
     """Remote nodes: the Python files of the program's directory, as a zip archive."""
     ledger: bool = False
@@ -150,6 +155,7 @@ def _unpack(values: dict[str, Any]) -> NodeSettings:
     if values["credentials"] is not None:
         values["credentials"] = Credentials(**values["credentials"])
     values["root_addresses"] = tuple((host, port) for host, port in values["root_addresses"])
+    values["program_path"] = tuple(values["program_path"])
     values["slots"] = values["slots"] or usable_cores()
     return NodeSettings(**{field.name: values[field.name] for field in fields(NodeSettings)})
 

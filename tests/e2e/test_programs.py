@@ -280,3 +280,20 @@ def test_a_program_that_ends_early_leaves_nothing_and_keeps_its_status(cluster: 
     assert completed.stderr.splitlines()[-1] == expected
     assert "hdphrs/" not in completed.stderr
     eventually(lambda: not cluster.processes(), 2, "the end of all processes")
+
+
+@pytest.mark.parametrize("python", [False, True])
+def test_functions_that_travel_inline_find_the_modules_of_the_program_s_directory(
+    cluster: Cluster, python: bool
+) -> None:
+    cluster.write("def double(n): return 2 * n\n", "beside_the_program.py")
+    program = cluster.write(
+        """
+        import hdphrs
+        from beside_the_program import double
+        futures = [hdphrs.spawn(lambda n=n: double(n)) for n in range(8)]
+        print(sum(map(hdphrs.get, futures)), hdphrs.par_map_sliced(4, double, range(3)))
+        """
+    )
+    completed = cluster.run(program, python=python)
+    assert (completed.stdout, completed.stderr) == ("56 [0, 2, 4]\n", "")
