@@ -9,8 +9,6 @@ known of it.
 
 from __future__ import annotations
 
-import ast
-import importlib.metadata
 import os
 import sys
 import time
@@ -40,7 +38,7 @@ def installed_as(name: str) -> str | None:
     if top in _STANDARD:
         return "python"
     if top == _OURS:
-        return f"{_OURS} {_version(_OURS)}"
+        return f"{_OURS} {getattr(sys.modules[_OURS], '__version__', '')}"
     origin = _origin(_spec(name))
     if origin is None or not any(part in _INSTALLED_DIRECTORIES for part in Path(origin).parts):
         return None
@@ -95,6 +93,8 @@ def _read_archive(spec: ModuleSpec) -> bytes:
 
 def _imported(name: str, source: bytes) -> Iterator[str]:
     """Names of the program's own modules that a module imports, anywhere in its text."""
+    import ast  # here, as below, since it would delay the first task of every run
+
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
@@ -145,6 +145,8 @@ def _origin(spec: ModuleSpec) -> str | None:
 
 @cache
 def _version(top: str) -> str | None:
+    import importlib.metadata
+
     try:
         return importlib.metadata.version(top)
     except importlib.metadata.PackageNotFoundError:
@@ -154,6 +156,8 @@ def _version(top: str) -> str | None:
 
 @cache
 def _distributions() -> dict[str, list[str]]:
+    import importlib.metadata
+
     return {top: list(names) for top, names in importlib.metadata.packages_distributions().items()}
 
 
