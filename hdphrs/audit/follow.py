@@ -80,7 +80,7 @@ class Follower:
             elif isinstance(effect, fx.Deliver):
                 self._delivered(node, event, effect)
             elif isinstance(effect, fx.Fence):
-                self._fenced(node, effect)
+                self._fenced(node, effect, [one.ref for one in effects if isinstance(one, fx.Double)])
             elif isinstance(effect, fx.Double):
                 self._doubled(node, effect)
         if self._touched:
@@ -185,24 +185,25 @@ class Follower:
         if isinstance(event, ev.Exported | ev.Placed):
             self._places.pop((ref, 0), None)  # it had used up its attempts before, or had nowhere to go
 
-    def _fenced(self, node: NodeId, effect: fx.Fence) -> None:
+    def _fenced(self, node: NodeId, effect: fx.Fence, doubled: Sequence[TaskRef]) -> None:
         """Nothing comes from there any more, and what this node re-created is here.
 
         What it had sent there may have reached the door: a node that was stopped takes it when it runs again, before it
-        learns that it is dead.
+        learns that it is dead.  With the same event tasks may have been started once more: `doubled`.
         """
         self._vanish((effect.node, node))
         recreated = 0
         for ref, record in self._cores[node].supervisor.records():
             known = self._newest.get(ref, 0)
-            if record.replica == known:
+            replica = record.replica - doubled.count(ref)
+            if replica == known:
                 continue
-            if record.replica != known + 1:
-                raise Violation(2, f"replica {record.replica} of {ref} comes after replica {known}")
+            if replica != known + 1:
+                raise Violation(2, f"replica {replica} of {ref} comes after replica {known}")
             recreated += 1
-            self._newest[ref] = record.replica
-            self._places[ref, record.replica] = node
-            self._touched.append((ref, record.replica))
+            self._newest[ref] = replica
+            self._places[ref, replica] = node
+            self._touched.append((ref, replica))
         if recreated != effect.recreated:
             told = f"{effect.recreated} tasks were re-created on {node}, {recreated} have a new replica number"
             raise Violation(2, told)

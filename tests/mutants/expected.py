@@ -96,9 +96,9 @@ KNOWN: dict[str, str] = {
     "stranger-ignored": "explore joining",
     "old-replica-moves": "play 992",
     "newcomer-untold": "explore newcomer",
-    "leave-unnoted": "play 9",
+    "leave-unnoted": "play 14",
     "leave-guarded": "play 11",
-    "leave-asked-once": "play 4",
+    "leave-asked-once": "play 11",
     "leave-exact": "explore lost",
 }
 """By mutant: "explore SCOPE", "play SEED" or "skirmish SEED"."""

@@ -196,3 +196,12 @@ def test_everything_happens_in_a_few_hundred_seeds() -> None:
     assert not batch.failures
     missing = [name for names in WANTED.values() for name in names if not batch.tallies.get(name)]
     assert not missing
+
+
+def test_tasks_that_are_started_once_more_by_the_event_that_tells_of_a_death_are_not_taken_for_its_victims() -> None:
+    """The audit counted both kinds together."""
+    fixed = {"departures": 1, "depth_max": 3, "joins": 0, "tasks": 2999, "stalls": 0, "nodes": 4, "speculate": 1}
+    fixed |= {"want_max": 16, "remembered_crashes_max": 1024, "blameless": 0, "guards_max": 64, "parked_max": 256}
+    result = simulate(0xBDD, **fixed)
+    assert result.status == RIGHT, result.told
+    assert result.tallies["doubled"]
