@@ -98,4 +98,4 @@ class Halt:
     """Declared dead but still running: drop everything and join again as a new node."""
 
 
-Effect = Send | Teach | Start | Deliver | Demand | Admit | Connect | Fence | Double | StopSchedulers | Halt
+Effect = Send | Teach | Start | Deliver | Demand | Admit | Connect | Fence | StopSchedulers | Halt | Double
