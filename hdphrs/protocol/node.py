@@ -422,10 +422,11 @@ class Node:
 
     def _fill(self, ref: TaskRef, outcome: Outcome, source: NodeId) -> list[Effect]:
         record = self.supervisor.record(ref)
+        losers: list[NodeId] = []
         if record is not None:
             self._learn(ref, record.task, outcome, source)
             losers = self.supervisor.losers(ref, source)
-            self.supervisor.on_result(ref)
+        if self.supervisor.on_result(ref):
             return [self._deliver(ref, outcome), *self._disown({node: [ref] for node in losers})]
         self._count("duplicates")
         return []

@@ -22,7 +22,7 @@ from hdphrs.api.memo import mark_skeleton
 from hdphrs.skeletons import strategy
 from hdphrs.skeletons.arguments import check_callable
 from hdphrs.skeletons.strategy import Strategy
-from hdphrs.wire.capture import Constant
+from hdphrs.wire.constant import Constant
 
 P = TypeVar("P")
 """A problem."""

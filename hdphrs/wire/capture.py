@@ -18,6 +18,7 @@ from operator import attrgetter
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from hdphrs.wire.constant import Constant
 from hdphrs.wire.pickling import PLAIN, Cached, by_reference, is_received
 
 _MISSING = object()
@@ -29,13 +30,6 @@ _keywords: Callable[[Any], Mapping[str, Any]] = attrgetter("keywords")
 
 def _defaults(function: Any) -> Mapping[str, Any]:
     return function.__kwdefaults__ or {}
-
-
-class Constant:
-    """Base of what travels with a function and whose fields are never bound anew; they are looked at as if they were
-    captured."""
-
-    __slots__ = ()
 
 
 def _fields(constant: Constant) -> list[Any]:
