@@ -269,3 +269,16 @@ def test_result_that_is_wanted_goes_to_the_root_however_little_it_has_cost(lette
     cluster.feed(2, ev.Finished(FIRST, ((TaskRef(N1, FIRST, 0), 0, done(1, 0, cost_s=0.0)),)))
     cluster.settle()
     assert len(cluster.hosts[ROOT].core.pieces) == pieces
+
+
+def test_tasks_one_below_the_other_are_each_told_once_what_is_left() -> None:
+    """Simulator seed 0x16: they were lost and asked for together, and the answer had the lower pieces twice."""
+    cluster, ref = parent_on_1()
+    part = piece(1, 0, 3)
+    cluster.feed(1, ev.Kept((part, piece(1, 1))))
+    below = Spark(TaskRef(N2, FIRST, 0), 0, call(1, 0))
+    above = Spark(ref, 0, call(1))
+    cluster.core(1).reruns.ask([above, below])
+    (recall,) = cluster.core(1).reruns._waiting
+    cluster.core(1).reruns.on_recalled(msg.Recalled(recall, (part, piece(1, 1), part)))
+    assert [spark.pieces for spark in cluster.core(1).pool] == [(part, piece(1, 1)), (part,)]
