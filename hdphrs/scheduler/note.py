@@ -62,7 +62,7 @@ class Noter:
         self.on = False
         self._clock = clock
         self._keep = keep
-        self._ran = 0
+        self._ran = fast.ran
         self._timed: dict[int, Timed] = {}
 
     def look(self) -> bool:

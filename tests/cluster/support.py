@@ -34,6 +34,11 @@ def wait_until(condition: Callable[[], object], within_s: float = PATIENCE_S) ->
     return True
 
 
+def _started(pid: int) -> tuple[int, int]:
+    """When a process was started, in ticks of the system."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]), pid
+
+
 class Run:
     """One `python -m hdphrs ...` in a session of its own, as at a terminal's foreground."""
 
@@ -68,8 +73,8 @@ class Run:
         return processes_of(self._folder)
 
     def named(self, module: str) -> list[int]:
-        """The processes that run this module, the oldest first."""
-        return sorted(pid for pid, line in self.processes().items() if f" -m {module} " in line)
+        """The processes that run this module, the oldest first: process ids begin anew now and then."""
+        return sorted((pid for pid, line in self.processes().items() if f" -m {module} " in line), key=_started)
 
     def assert_nothing_left(self) -> None:
         """Fail unless all processes of this run are gone soon enough."""

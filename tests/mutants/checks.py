@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from hdphrs.explore.moves import Move
 from hdphrs.explore.scenario import write
-from hdphrs.explore.scope import SCOPES, Job, Scope
+from hdphrs.explore.scope import RETAINED, SCOPES, Job, Scope
 from hdphrs.explore.search import search
 from hdphrs.protocol.events import Event, Received
 from hdphrs.protocol.node import Node
@@ -31,7 +31,11 @@ STATES_MAX = 50_000
 SEARCHED: dict[str, Scope] = {
     **{name: SCOPES[name] for name in ("guards", "orphans", "placed", "one", "newcomer", "joining", "leaving")},
     "host": Scope("host", "a child that is stolen from the root too", (Job(1),), root_works=True, deaths=1, gives=True),
-    "lost": Scope("lost", "a task that nobody supervises is lost", (Job(supervised=False),), nodes=2, leaves=1),
+    "lost": Scope(
+        "lost", "a task that nobody supervises is lost", (Job(supervised=False),), nodes=2, root_works=True, leaves=1
+    ),
+    "adopting": Scope("adopting", "an orphan is waited for", (Job(1),), root_works=True, deaths=1, config=RETAINED),
+    "gone": Scope("gone", "an orphan is given back", (Job(1),), root_works=True, deaths=1, gives=True, config=RETAINED),
     "third": Scope("third", "supervisor, victim and thief are three mortals", (Job(1),), nodes=4, deaths=1, gives=True),
 }
 """Small ones first."""

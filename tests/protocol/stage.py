@@ -40,11 +40,13 @@ class Stage(Cluster):
         super().__init__(nodes, schedulers=schedulers, config=config, choose=None)
 
     def _carried(self, node: int, effects: list[fx.Effect]) -> list[fx.Effect]:
+        doubled = [effect.ref for effect in effects if isinstance(effect, fx.Double)]
         for effect in effects:
             match effect:
                 case fx.Start(_, sparks):
                     for copy in sparks:
-                        self._is_worth_starting(NodeId(node), copy)
+                        if copy.ref not in doubled:  # here nobody's patience lasts for a moment
+                            self._is_worth_starting(NodeId(node), copy)
                 case fx.Send(thief, msg.NoWork(fish)):
                     assert (thief, fish) not in self._answers, f"fish {fish} of {thief} gets NOWORK after an answer"
                     self._answers[thief, fish] = msg.NoWork

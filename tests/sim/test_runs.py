@@ -168,7 +168,7 @@ def test_quiet_run_of_any_shape_loses_and_repeats_nothing(shape: int) -> None:
         ("kills", "power_losses", "departures", "crashes", "blameless", "cuts", "one_way_cuts", "isolations", "stalls"),
         0,
     )
-    quiet |= dict.fromkeys(("root_stalls", "joins", "repeats_pct", "poison", "ambushes"), 0)
+    quiet |= dict.fromkeys(("root_stalls", "joins", "repeats_pct", "poison", "ambushes", "speculate"), 0)
     result = simulate(11, shape=shape, nodes=4, tasks=200, detect_ms=1000, **quiet)
     assert result.status == RIGHT, result.told
     assert not any(result.tallies[name] for name in ("replicas", "duplicates", "orphans", "crashes", "deaths_seen"))
