@@ -31,6 +31,7 @@ from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.tasks import Crash, Origin, Outcome, Task, TaskRef
 from hdphrs.wire import codec as c
+from hdphrs.wire.framing import decode_object
 from hdphrs.wire.rows import Pack, Rows, Unpack, wrong
 
 T = TypeVar("T")
@@ -177,9 +178,9 @@ class TraceFile:
             if zlib.crc32(body) != checksum:
                 raise self._damaged(offset, "its checksum is another")
             try:
-                packed = msgpack.unpackb(body, raw=False, strict_map_key=True, max_ext_len=0)
-            except (ValueError, msgpack.UnpackException) as error:
-                raise self._damaged(offset, str(error) or type(error).__name__) from error
+                packed = decode_object(body)
+            except ProtocolError as error:
+                raise self._damaged(offset, str(error)) from error
             yield offset, packed
             offset += _FRAME.size + size
 

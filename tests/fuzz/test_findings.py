@@ -76,3 +76,7 @@ def test_nested_lists_that_lie_about_their_length_take_little_memory(target: str
 def test_session_whose_message_is_nil_is_refused() -> None:
     stream = bytes.fromhex("266d00000004930001c000000002910200000007930001930f0400")
     assert not examine(TARGETS["session"], stream, measured=False).accepted
+
+
+def test_record_with_lists_that_lie_about_their_length_takes_little_memory() -> None:
+    assert not examine(TARGETS["trace"], b"\0" + b"\xdc\x01\x2c" + b"\xdc\xff\xff" * 1000, measured=True).accepted
