@@ -79,4 +79,4 @@ def test_session_whose_message_is_nil_is_refused() -> None:
 
 
 def test_record_with_lists_that_lie_about_their_length_takes_little_memory() -> None:
-    assert not examine(TARGETS["trace"], b"\0" + b"\xdc\x01\x2c" + b"\xdc\xff\xff" * 1000, measured=True).accepted
+    assert not examine(TARGETS["trace"], b"\0" + b"\xdc\x01\x2c" + b"\xdc\xff\xff" * 21_844, measured=True).accepted
