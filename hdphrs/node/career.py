@@ -122,6 +122,7 @@ async def _member_life(settings: NodeSettings, crew: Crew, driver: Driver) -> Ha
         await driver.halted.wait()
         assert driver.halt is not None
         if driver.halt.reason is None:
+            transport.retire()
             await crew.stop()
             await _take_leave(transport, driver)
         nursery.cancel_scope.cancel()

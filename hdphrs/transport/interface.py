@@ -77,6 +77,10 @@ class Transport(Protocol):
         """`node` is dead: close its connection, drop what is queued, tell it so if it ever dials again.
         Idempotent."""
 
+    def retire(self) -> None:
+        """This node is about to end: restore no connection any more but the root's, so as not to leave anybody with
+        half a greeting."""
+
     async def join(
         self, root_addresses: Sequence[tuple[str, int]], host: str, slots: int, pid: int, deadline_s: float
     ) -> None:

@@ -139,8 +139,8 @@ class Listener:
                     with suppress(Lost):  # one of ours, then, which has ended meanwhile
                         greeting = unpack_greeting(await stream.read_greeting())
         except (Lost, ProtocolError) as error:
-            # Without TLS, who only goes away may well be a node of this run that has just ended.
-            if self._tls is not None or isinstance(error, ProtocolError):
+            # Who only goes away, and not for our certificate, may well be a node of this run that has just ended.
+            if isinstance(error, ProtocolError) or (self._tls is not None and not stream.has_tls):
                 self._complaints.log("%s port %d: %s; connection closed", *(address or ("?", 0)), error)
         except trio.TooSlowError:
             self._complaints.log("%s port %d: not an hdphrs peer: silent; connection closed", *(address or ("?", 0)))

@@ -253,6 +253,9 @@ class MemoryTransport:
         self._network._knock(node, self.node)
         self._progress.unpark_all()
 
+    def retire(self) -> None:
+        """See `Transport.retire`: connections in memory don't break."""
+
     async def join(
         self, root_addresses: Sequence[tuple[str, int]], host: str, slots: int, pid: int, deadline_s: float
     ) -> None:

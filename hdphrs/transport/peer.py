@@ -62,6 +62,8 @@ class Peer:
         """The latest that it has made to dial us, or we to dial it."""
         self.closed = False
         """Fenced, or caught speaking nonsense: no connection any more."""
+        self.retired = False
+        """This node ends: it dials the peer no more."""
         self.link: Link | None = None
         self.progress = trio.lowlevel.ParkingLot()
         """Where `flush` waits for something to happen."""
@@ -156,7 +158,7 @@ class Peer:
             pause_s = RETRY_MIN_S
             if stream is not None and not await self.run_link(stream, 0):
                 return
-            while True:
+            while not self.retired:
                 try:
                     resumed = await self._resume(me)
                 except Lost as error:

@@ -45,6 +45,8 @@ class FrameStream:
         self._decoder = FrameDecoder()
         self._unread: list[Any] = []
         """Frames that arrived in one piece with what came before them."""
+        self.has_tls = False
+        """TLS is agreed on; at the listener's end it is then certain that the dialer belongs to this run."""
 
     async def authenticate(self, secret: bytes) -> None:
         """Find out that the peer belongs to this run.
@@ -61,13 +63,15 @@ class FrameStream:
                 if isinstance(error.__cause__, ssl.SSLError) and not isinstance(error.__cause__, ssl.SSLEOFError):
                     raise ProtocolError(how) from error
                 raise Lost(how) from error
+            self.has_tls = True
         handshake = Handshake(self._role, secret, secrets.token_bytes(NONCE_BYTES))
         await self.write(handshake.start())
         while not handshake.done:
             try:
                 answer = handshake.feed(await self.receive())
             except Lost as error:
-                hint = ", perhaps because it refuses our certificate" if self._stream is not self._raw else ""
+                unsure = self.has_tls and self._role is Role.DIALER
+                hint = ", perhaps because it refuses our certificate" if unsure else ""
                 raise Lost(f"it ended the connection during the handshake{hint}: {error}") from error
             try:
                 await self.write(answer)

@@ -168,6 +168,11 @@ class TcpTransport:
         if peer is not None:
             peer.fence()
 
+    def retire(self) -> None:
+        """See `Transport.retire`."""
+        for peer in self._peers.values():
+            peer.retired = peer.node != ROOT
+
     async def flush(self, to: NodeId, deadline_s: float) -> bool:
         """See `Transport.flush`."""
         peer = self._peers.get(to)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import socket
 import struct
+from dataclasses import replace
 
 import pytest
 import trio
@@ -341,6 +342,28 @@ def test_fenced_node_rejoins_as_a_new_one() -> None:
             assert again.member.node == TWO
             root.transport.send(TWO, numbered(1))
             assert await again.inbox.message() == numbered(1)
+
+    run(main)
+
+
+def test_node_that_is_about_to_end_dials_only_the_root() -> None:
+    async def main() -> None:
+        async with cluster() as c:
+            root = await c.start(ROOT)
+            to_root = Proxy(root.port)
+            await c.nursery.start(to_root.serve)
+            one = await c.join()
+            two = await c.join(to_root.port)
+            to_one = Proxy(one.port)
+            await c.nursery.start(to_one.serve)
+            one.transport.connect(two.member)
+            two.transport.connect(replace(one.member, address=("127.0.0.1", to_one.port)))
+            await exchange(one, two, 1)
+            two.transport.retire()
+            to_one.break_all()
+            to_root.break_all()
+            await exchange(root, two, 1)
+            assert (to_root.connections, to_one.connections) == (2, 1)
 
     run(main)
 

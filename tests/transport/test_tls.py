@@ -204,3 +204,18 @@ def test_credentials_leave_no_file_behind(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.delattr(os, "memfd_create", raising=False)
     assert isinstance(contexts(), TlsContexts)
     assert not [name for name in set(os.listdir(tempfile.gettempdir())) - before if name.startswith("tmp")]
+
+
+def test_node_of_the_run_that_ends_while_it_dials_leaves_no_line(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with cluster(contexts) as c:
+            root = await c.start(ROOT)
+            raw = await trio.open_tcp_stream("127.0.0.1", root.port)
+            await trio.SSLStream(raw, contexts().client).do_handshake()
+            await settle()
+            raw.socket.close()
+            await settle()
+            await c.join()
+
+    run(main)
+    assert not caplog.records
