@@ -1,49 +1,156 @@
 """Patterns over `spawn` and `get` (paper section 3.2): with these a program needs neither.
 
-The names follow PEP 8; the paper's spellings are the same objects.  `par_*` are lazy: tasks wait to be
-stolen.  `push_*` are eager: tasks are placed on all nodes in turn, the caller's included.  A name that ends
-in `_ft` (`FT`) is supervised even in a run with `--unreliable`.
+    par_*    lazy: tasks wait to be stolen
+    push_*   eager: tasks are placed on all nodes in turn, the caller's included
+    fork_*   local: tasks are placed on the caller's node, whose cores share them
+    *_ft     supervised even in a run with `--unreliable`
+
+The names follow PEP 8; the spellings of the paper and of HdpH are the same objects.  `docs/skeletons.md` has the table.
 """
 
 from __future__ import annotations
 
 from hdphrs.skeletons.divide_and_conquer import (
+    fork_divide_and_conquer,
     par_divide_and_conquer,
     par_divide_and_conquer_ft,
     push_divide_and_conquer,
     push_divide_and_conquer_ft,
 )
 from hdphrs.skeletons.map import (
+    fork_map,
+    fork_map_chunked,
+    fork_map_sliced,
+    par_map,
+    par_map_chunked,
+    par_map_chunked_ft,
+    par_map_ft,
     par_map_sliced,
     par_map_sliced_ft,
+    push_map,
+    push_map_chunked,
+    push_map_chunked_ft,
+    push_map_ft,
     push_map_sliced,
     push_map_sliced_ft,
 )
+from hdphrs.skeletons.map_reduce import (
+    fork_map_reduce,
+    fork_map_reduce_range_thresh,
+    fork_reduce,
+    fork_scan,
+    par_map_reduce,
+    par_map_reduce_range_thresh,
+    par_map_reduce_range_thresh_ft,
+    par_reduce,
+    par_scan,
+    push_map_reduce,
+    push_map_reduce_range_thresh,
+    push_map_reduce_range_thresh_ft,
+    push_reduce,
+    push_scan,
+)
+from hdphrs.skeletons.two_level import (
+    par_map_two_level,
+    push_map_two_level,
+)
 
+parDivideAndConquer = par_divide_and_conquer
+pushDivideAndConquer = push_divide_and_conquer
+forkDivideAndConquer = fork_divide_and_conquer
+parDivideAndConquerFT = par_divide_and_conquer_ft
+pushDivideAndConquerFT = push_divide_and_conquer_ft
+parMap = par_map
+pushMap = push_map
+parMapFT = par_map_ft
+pushMapFT = push_map_ft
+parMapChunked = par_map_chunked
+pushMapChunked = push_map_chunked
+parMapChunkedFT = par_map_chunked_ft
+pushMapChunkedFT = push_map_chunked_ft
 parMapSliced = par_map_sliced
 pushMapSliced = push_map_sliced
 parMapSlicedFT = par_map_sliced_ft
 pushMapSlicedFT = push_map_sliced_ft
-parDivideAndConquer = par_divide_and_conquer
-pushDivideAndConquer = push_divide_and_conquer
-parDivideAndConquerFT = par_divide_and_conquer_ft
-pushDivideAndConquerFT = push_divide_and_conquer_ft
+parMapReduceRangeThresh = par_map_reduce_range_thresh
+pushMapReduceRangeThresh = push_map_reduce_range_thresh
+parMapReduceRangeThreshFT = par_map_reduce_range_thresh_ft
+pushMapReduceRangeThreshFT = push_map_reduce_range_thresh_ft
+par_map_local = fork_map
+parMapLocal = fork_map
+parMapM = par_map
+pushMapM = push_map
+parMapMFT = par_map_ft
+pushMapMFT = push_map_ft
+par_map_m = par_map
+push_map_m = push_map
+parMap2Level = par_map_two_level
 
 __all__ = [
+    "forkDivideAndConquer",
+    "fork_divide_and_conquer",
+    "fork_map",
+    "fork_map_chunked",
+    "fork_map_reduce",
+    "fork_map_reduce_range_thresh",
+    "fork_map_sliced",
+    "fork_reduce",
+    "fork_scan",
     "parDivideAndConquer",
     "parDivideAndConquerFT",
+    "parMap",
+    "parMap2Level",
+    "parMapChunked",
+    "parMapChunkedFT",
+    "parMapFT",
+    "parMapLocal",
+    "parMapM",
+    "parMapMFT",
+    "parMapReduceRangeThresh",
+    "parMapReduceRangeThreshFT",
     "parMapSliced",
     "parMapSlicedFT",
     "par_divide_and_conquer",
     "par_divide_and_conquer_ft",
+    "par_map",
+    "par_map_chunked",
+    "par_map_chunked_ft",
+    "par_map_ft",
+    "par_map_local",
+    "par_map_m",
+    "par_map_reduce",
+    "par_map_reduce_range_thresh",
+    "par_map_reduce_range_thresh_ft",
     "par_map_sliced",
     "par_map_sliced_ft",
+    "par_map_two_level",
+    "par_reduce",
+    "par_scan",
     "pushDivideAndConquer",
     "pushDivideAndConquerFT",
+    "pushMap",
+    "pushMapChunked",
+    "pushMapChunkedFT",
+    "pushMapFT",
+    "pushMapM",
+    "pushMapMFT",
+    "pushMapReduceRangeThresh",
+    "pushMapReduceRangeThreshFT",
     "pushMapSliced",
     "pushMapSlicedFT",
     "push_divide_and_conquer",
     "push_divide_and_conquer_ft",
+    "push_map",
+    "push_map_chunked",
+    "push_map_chunked_ft",
+    "push_map_ft",
+    "push_map_m",
+    "push_map_reduce",
+    "push_map_reduce_range_thresh",
+    "push_map_reduce_range_thresh_ft",
     "push_map_sliced",
     "push_map_sliced_ft",
+    "push_map_two_level",
+    "push_reduce",
+    "push_scan",
 ]

@@ -1,80 +1,133 @@
-"""Sliced maps: a function over a list, in a given number of tasks (paper section 3.2, Listing 3).
+"""Maps: a function over items, in tasks of one item, of a chunk, or of a slice (paper section 3.2, Listing 3).
 
-What lives here: `par_map_sliced` and `push_map_sliced`, their always supervised forms, and the parametric
-skeleton that all four are.
+What lives here: the three patterns, and their variants.  Of a monadic map, whose function itself spawns and gets
+(HdpH's `parMapM`), there is nothing to be said here: any task may spawn, and so `parMapM` is `par_map`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import chain
 from typing import TypeVar
 
 from hdphrs.api import get
 from hdphrs.api.memo import mark_skeleton
 from hdphrs.skeletons import strategy
-from hdphrs.skeletons.arguments import check_callable, check_count, check_items
+from hdphrs.skeletons.arguments import check_callable, check_grain, check_items
+from hdphrs.skeletons.grain import measure, over_chunks
+from hdphrs.skeletons.skeleton import Skeleton
 from hdphrs.skeletons.slices import slice_list, unslice
-from hdphrs.skeletons.strategy import Strategy
 
 A = TypeVar("A")
 B = TypeVar("B")
 
 
-def par_map_sliced(tasks: int, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
-    """Map `function` over `items` in `tasks` tasks that idle cores steal (the paper's `parMapSliced`).
+class Map(Skeleton):
+    """A function over items, each in a task of its own."""
 
-    Takes its time like `list(map(function, items))`, and gives the same list, on however many nodes,
-    whichever of them die.  Make `tasks` several times the number of cores, so that there is something left
-    to steal when some slices cost more than others.
+    def __call__(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
+        """Map `function` over `items`, one task an item (HdpH's `parMap`).
 
-    Args:
-        tasks: how many slices, hence tasks, at least 1; more than items are no use.  Items go to the slices
-            in turn.
-        function: idempotent; it is pickled once, not with every task.
-        items: travel with their task.
+        Takes its time like `list(map(function, items))`, and gives the same list, on however many nodes, whichever of
+        them die.  For items that take a millisecond or more; else let some of them share a task.
 
-    Returns:
-        The results in the order of the items.
+        Args:
+            function: idempotent; may spawn tasks itself (`parMapM`).
+            items: travel with their task.
 
-    Raises:
-        UsageError: `tasks` is no positive int, `function` is not callable, or `items` cannot be iterated
-            over.
-        Exception: what `function` raised, of the first slice in which it did.
-    """
-    return _map_sliced("par_map_sliced", strategy.lazy, tasks, function, items)
+        Returns:
+            The results in the order of the items.
 
-
-def push_map_sliced(tasks: int, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
-    """As `par_map_sliced`, but placed on all nodes in turn, the caller's first (`pushMapSliced`).
-
-    Good for regular work on nodes that are equally fast: nothing waits to be stolen, and nothing balances.
-    """
-    return _map_sliced("push_map_sliced", strategy.eager, tasks, function, items)
+        Raises:
+            UsageError: `function` is not callable, or `items` cannot be iterated over.
+            Exception: what `function` raised, of the first item for which it did.
+        """
+        check_callable(self.name, function=function)
+        return [get(future) for future in list(self.schedule(function, check_items(self.name, "items", items)))]
 
 
-def par_map_sliced_ft(tasks: int, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
-    """As `par_map_sliced`, supervised even with `--unreliable` (`parMapSlicedFT`)."""
-    return _map_sliced("par_map_sliced_ft", strategy.lazy_supervised, tasks, function, items)
+class MapChunked(Skeleton):
+    """A function over items, in tasks of neighbours."""
+
+    def __call__(self, chunk: int | None, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
+        """Map `function` over `items`, `chunk` neighbours a task (HdpH's `parMapChunked`).
+
+        As `par_map` otherwise.
+
+        Args:
+            chunk: items in a task, at least 1; the last task has what is left.  None: so many as take some 20 ms, which
+                is measured on the first few.  (With a ledger give a number: other chunks are other tasks.)
+            function: idempotent; it is pickled once, not with every task.
+            items: travel with their task.
+
+        Raises:
+            UsageError: `chunk` is neither a positive int nor None, `function` is not callable, or `items` cannot be
+                iterated over.
+            Exception: what `function` raised, of the first item for which it did.
+        """
+        check_grain(self.name, "chunk", chunk)
+        check_callable(self.name, function=function)
+        items = check_items(self.name, "items", items)
+        work = partial(map_slice, function)
+        return list(chain.from_iterable(over_chunks(self.schedule, work, items, chunk, [function])))
 
 
-def push_map_sliced_ft(tasks: int, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
-    """As `push_map_sliced`, supervised even with `--unreliable` (`pushMapSlicedFT`)."""
-    return _map_sliced("push_map_sliced_ft", strategy.eager_supervised, tasks, function, items)
+class MapSliced(Skeleton):
+    """A function over items, in a given number of tasks."""
 
+    def __call__(self, tasks: int | None, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
+        """Map `function` over `items` in `tasks` tasks (the paper's `parMapSliced`).
 
-def _map_sliced(name: str, schedule: Strategy, tasks: int, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
-    check_count(name, "tasks", tasks)
-    check_callable(name, "function", function)
-    slices = slice_list(tasks, check_items(name, "items", items))
-    # One object for all tasks is pickled once, as their code; an argument would be pickled with each of them.
-    task = partial(map_slice, function)
-    mark_skeleton(task, function)
-    futures = schedule(task, slices)
-    results = [get(future) for future in futures]
-    return unslice(results)
+        As `par_map` otherwise.  Items go to the slices in turn, which is fair where neighbours cost about the same.
+        Make `tasks` several times the number of cores, so that there is something left to steal when some slices cost
+        more than others.
+
+        Args:
+            tasks: how many slices, hence tasks, at least 1; more than items are no use.  None: so many that each takes
+                some 20 ms, which is measured on the first few items.  (With a ledger give a number: other slices are
+                other tasks.)
+            function: idempotent; it is pickled once, not with every task.
+            items: travel with their task.
+
+        Raises:
+            UsageError: `tasks` is neither a positive int nor None, `function` is not callable, or `items` cannot be
+                iterated over.
+            Exception: what `function` raised, of the first slice in which it did.
+        """
+        check_grain(self.name, "tasks", tasks)
+        check_callable(self.name, function=function)
+        items = check_items(self.name, "items", items)
+        # One object for all tasks is pickled once, as their code; an argument would be pickled with each of them.
+        mark_skeleton(task := partial(map_slice, function), function)
+        if tasks is not None:
+            return unslice([get(future) for future in list(self.schedule(task, slice_list(tasks, items)))])
+        measured = measure(self.schedule, task, items, [function])
+        slices = slice_list(-(-len(measured.rest) // measured.size), measured.rest)
+        futures = list(self.schedule(task, slices))
+        middle = unslice([get(future) for future in futures])
+        return [*chain.from_iterable(measured.head), *middle, *chain.from_iterable(map(get, measured.tail))]
 
 
 def map_slice(function: Callable[[A], B], items: list[A]) -> list[B]:
-    """The task: one slice, item by item."""
+    """The task: some items, one by one."""
     return [function(item) for item in items]
+
+
+par_map: Map = Map("par_map", strategy.lazy)
+push_map: Map = Map("push_map", strategy.eager)
+par_map_ft: Map = Map("par_map_ft", strategy.lazy_supervised)
+push_map_ft: Map = Map("push_map_ft", strategy.eager_supervised)
+fork_map: Map = Map("fork_map", strategy.local)
+
+par_map_chunked: MapChunked = MapChunked("par_map_chunked", strategy.lazy)
+push_map_chunked: MapChunked = MapChunked("push_map_chunked", strategy.eager)
+par_map_chunked_ft: MapChunked = MapChunked("par_map_chunked_ft", strategy.lazy_supervised)
+push_map_chunked_ft: MapChunked = MapChunked("push_map_chunked_ft", strategy.eager_supervised)
+fork_map_chunked: MapChunked = MapChunked("fork_map_chunked", strategy.local)
+
+par_map_sliced: MapSliced = MapSliced("par_map_sliced", strategy.lazy)
+push_map_sliced: MapSliced = MapSliced("push_map_sliced", strategy.eager)
+par_map_sliced_ft: MapSliced = MapSliced("par_map_sliced_ft", strategy.lazy_supervised)
+push_map_sliced_ft: MapSliced = MapSliced("push_map_sliced_ft", strategy.eager_supervised)
+fork_map_sliced: MapSliced = MapSliced("fork_map_sliced", strategy.local)

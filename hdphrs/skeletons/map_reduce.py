@@ -1,0 +1,225 @@
+"""Map-reduce: a function over a range or over items, and its results combined; reductions and scans.
+
+What lives here: map-reduce over a range with a threshold (the paper's Mandelbrot), which combines in a tree of tasks;
+map-reduce, reduction and scan over any iterable, which combine within each chunk, and then the chunks.
+
+`combine` must be associative; nothing is ever swapped, so it need not be commutative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial, reduce
+from itertools import accumulate, chain
+from typing import TypeVar
+
+from hdphrs.api import get
+from hdphrs.api.memo import mark_skeleton
+from hdphrs.errors import UsageError
+from hdphrs.skeletons import strategy
+from hdphrs.skeletons.arguments import check_callable, check_count, check_grain, check_items
+from hdphrs.skeletons.divide_and_conquer import Plan, conquer
+from hdphrs.skeletons.grain import over_chunks
+from hdphrs.skeletons.skeleton import Skeleton
+from hdphrs.skeletons.slices import chunks_of
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+class MapReduceRangeThresh(Skeleton):
+    """A function over a range, halved down to a threshold."""
+
+    def __call__(
+        self,
+        threshold: int,
+        numbers: range,
+        function: Callable[[int], B],
+        combine: Callable[[B, B], B],
+        initial: B,
+    ) -> B:
+        """Map `function` over a range and combine the results (HdpH's `parMapReduceRangeThresh`).
+
+        Gives `functools.reduce(combine, map(function, numbers), initial)`.  The range is halved, each half in a task of
+        its own, down to `threshold` numbers; the halves are combined where they were split, so that an expensive
+        `combine` is shared out too.
+
+        Args:
+            threshold: numbers that are worked on without splitting them further, at least 1.
+            numbers: the range; only its ends travel.
+            function: idempotent.
+            combine: idempotent and associative.
+            initial: what the first result is combined with; the result if the range is empty.
+
+        Raises:
+            UsageError: `threshold` is no positive int, `numbers` no range, or a function is not callable.
+            Exception: what one of the functions raised.
+        """
+        check_count(self.name, "threshold", threshold)
+        if not isinstance(numbers, range):
+            raise UsageError(f"{self.name}: numbers must be a range, not {numbers!r}")
+        check_callable(self.name, function=function, combine=combine)
+        if not numbers:
+            return initial
+        plan: Plan[range, B] = Plan(
+            self.schedule,
+            partial(is_short, threshold),
+            halves,
+            partial(join, combine),
+            partial(map_fold, function, combine),
+        )
+        mark_skeleton(plan.task, function, combine)
+        return combine(initial, conquer(plan, numbers))
+
+
+class MapReduce(Skeleton):
+    """A function over items, and its results combined, in tasks of neighbours."""
+
+    def __call__(
+        self,
+        function: Callable[[A], B],
+        combine: Callable[[B, B], B],
+        items: Iterable[A],
+        initial: B,
+        *,
+        chunk: int | None = None,
+    ) -> B:
+        """Map `function` over `items` and combine the results.
+
+        Gives `functools.reduce(combine, map(function, items), initial)`.  A task maps and combines a chunk, the caller
+        combines the chunks.
+
+        Args:
+            function: idempotent.
+            combine: idempotent and associative.
+            items: travel with their task.
+            initial: what the first result is combined with; the result if there is no item.
+            chunk: items in a task, at least 1; None: so many as take some 20 ms.
+
+        Raises:
+            UsageError: a function is not callable, `items` cannot be iterated over, or `chunk` is neither a positive
+                int nor None.
+            Exception: what one of the functions raised.
+        """
+        check_grain(self.name, "chunk", chunk)
+        check_callable(self.name, function=function, combine=combine)
+        items = check_items(self.name, "items", items)
+        work = partial(map_fold, function, combine)
+        return reduce(combine, over_chunks(self.schedule, work, items, chunk, [function, combine]), initial)
+
+
+class Reduce(Skeleton):
+    """Items combined, in tasks of neighbours."""
+
+    def __call__(self, combine: Callable[[A, A], A], items: Iterable[A], initial: A, *, chunk: int | None = None) -> A:
+        """Combine `items`: `functools.reduce(combine, items, initial)`.
+
+        Args:
+            combine: idempotent and associative.
+            items: travel with their task.
+            initial: what the first item is combined with; the result if there is no item.
+            chunk: items in a task, at least 1; None: so many as take some 20 ms.
+
+        Raises:
+            UsageError: `combine` is not callable, `items` cannot be iterated over, or `chunk` is neither a positive int
+                nor None.
+            Exception: what `combine` raised.
+        """
+        check_grain(self.name, "chunk", chunk)
+        check_callable(self.name, combine=combine)
+        items = check_items(self.name, "items", items)
+        return reduce(combine, over_chunks(self.schedule, partial(reduce, combine), items, chunk, [combine]), initial)
+
+
+class Scan(Skeleton):
+    """What a reduction comes to after each item."""
+
+    def __call__(self, combine: Callable[[A, A], A], items: Iterable[A], *, chunk: int | None = None) -> list[A]:
+        """All prefixes of `items`, combined: `list(itertools.accumulate(items, combine))`.
+
+        Each chunk is combined twice, in two rounds of tasks: first to know what it comes to, then from what comes
+        before it.  So it pays where `combine` takes long, on more than two cores.
+
+        Args:
+            combine: idempotent and associative.
+            items: travel with their task, in both rounds.
+            chunk: items in a task, at least 1; None: a 64th of them.
+
+        Raises:
+            UsageError: `combine` is not callable, `items` cannot be iterated over, or `chunk` is neither a positive int
+                nor None.
+            Exception: what `combine` raised.
+        """
+        check_grain(self.name, "chunk", chunk)
+        check_callable(self.name, combine=combine)
+        items = check_items(self.name, "items", items)
+        if not items:
+            return []
+        first, *others = chunks_of(chunk or -(-len(items) // SCAN_CHUNKS), items)
+        mark_skeleton(total := partial(reduce, combine), combine)
+        mark_skeleton(task := partial(scan_chunk, combine), combine)
+        if not others:
+            return scan_chunk(combine, first)
+        totals = list(self.schedule(total, [first, *others[:-1]]))
+        (begun,) = self.schedule(task, [first])
+        before = accumulate((get(future) for future in totals), combine)
+        futures = list(self.schedule(task, ([start, *chunk] for start, chunk in zip(before, others, strict=True))))
+        return [*get(begun), *chain.from_iterable(get(future)[1:] for future in futures)]
+
+
+SCAN_CHUNKS = 64
+"""Chunks of a scan, if the caller does not say."""
+
+
+def map_fold(function: Callable[[A], B], combine: Callable[[B, B], B], items: Sequence[A]) -> B:
+    """The task: some items, at least one of them, mapped and combined."""
+    return reduce(combine, map(function, items))
+
+
+def scan_chunk(combine: Callable[[A, A], A], items: Sequence[A]) -> list[A]:
+    """The task: prefixes of some items."""
+    return list(accumulate(items, combine))
+
+
+def is_short(threshold: int, numbers: range) -> bool:
+    """Whether a range is not split further."""
+    return len(numbers) <= threshold
+
+
+def halves(numbers: range) -> list[range]:
+    """A range of two numbers or more, split."""
+    middle = len(numbers) // 2
+    return [numbers[:middle], numbers[middle:]]
+
+
+def join(combine: Callable[[B, B], B], numbers: range, parts: list[B]) -> B:
+    """A range, from its halves."""
+    left, right = parts
+    return combine(left, right)
+
+
+par_map_reduce_range_thresh: MapReduceRangeThresh = MapReduceRangeThresh("par_map_reduce_range_thresh", strategy.lazy)
+push_map_reduce_range_thresh: MapReduceRangeThresh = MapReduceRangeThresh(
+    "push_map_reduce_range_thresh", strategy.eager_nested
+)
+par_map_reduce_range_thresh_ft: MapReduceRangeThresh = MapReduceRangeThresh(
+    "par_map_reduce_range_thresh_ft", strategy.lazy_supervised
+)
+push_map_reduce_range_thresh_ft: MapReduceRangeThresh = MapReduceRangeThresh(
+    "push_map_reduce_range_thresh_ft", strategy.eager_nested_supervised
+)
+fork_map_reduce_range_thresh: MapReduceRangeThresh = MapReduceRangeThresh(
+    "fork_map_reduce_range_thresh", strategy.local
+)
+
+par_map_reduce: MapReduce = MapReduce("par_map_reduce", strategy.lazy)
+push_map_reduce: MapReduce = MapReduce("push_map_reduce", strategy.eager)
+fork_map_reduce: MapReduce = MapReduce("fork_map_reduce", strategy.local)
+
+par_reduce: Reduce = Reduce("par_reduce", strategy.lazy)
+push_reduce: Reduce = Reduce("push_reduce", strategy.eager)
+fork_reduce: Reduce = Reduce("fork_reduce", strategy.local)
+
+par_scan: Scan = Scan("par_scan", strategy.lazy)
+push_scan: Scan = Scan("push_scan", strategy.eager)
+fork_scan: Scan = Scan("fork_scan", strategy.local)

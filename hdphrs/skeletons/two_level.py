@@ -1,0 +1,65 @@
+"""A map over the topology: first over the nodes, then over the cores of each (later HdpH).
+
+What lives here: the two-level maps.  There are two distances here, within a node and between nodes; a map that stays
+within the caller's is `fork_map` in `map.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from hdphrs.api import all_nodes, get
+from hdphrs.api.memo import mark_skeleton
+from hdphrs.skeletons import strategy
+from hdphrs.skeletons.arguments import check_callable, check_items
+from hdphrs.skeletons.skeleton import Skeleton
+from hdphrs.skeletons.slices import slice_list, unslice
+from hdphrs.skeletons.strategy import Strategy
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+@dataclass(eq=False, repr=False)
+class MapTwoLevel(Skeleton):
+    """A function over items, which are dealt out to the nodes, and there are tasks of their own."""
+
+    within: Strategy
+    """How a node shares out its items."""
+
+    def __call__(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
+        """Map `function` over `items`: one task a node, which is placed there and makes one task an item.
+
+        As `par_map` otherwise.  For many small tasks on many nodes: the caller's node handles as many messages as there
+        are nodes, the other nodes handle those for their own items.
+
+        Args:
+            function: idempotent; it is pickled once, not with every task.
+            items: travel with the task of their node.
+
+        Returns:
+            The results in the order of the items.
+
+        Raises:
+            UsageError: `function` is not callable, or `items` cannot be iterated over.
+            Exception: what `function` raised.
+        """
+        check_callable(self.name, function=function)
+        items = check_items(self.name, "items", items)
+        mark_skeleton(task := partial(map_within, self.within, function), function)
+        futures = list(self.schedule(task, slice_list(len(all_nodes()), items)))
+        return unslice([get(future) for future in futures])
+
+
+def map_within(within: Strategy, function: Callable[[A], B], items: list[A]) -> list[B]:
+    """The task of a node: each of its items in a task."""
+    return [get(future) for future in list(within(function, items))]
+
+
+par_map_two_level: MapTwoLevel = MapTwoLevel("par_map_two_level", strategy.eager, strategy.lazy)
+"""Idle nodes steal from those that have more to do."""
+push_map_two_level: MapTwoLevel = MapTwoLevel("push_map_two_level", strategy.eager, strategy.local)
+"""Each node keeps to its items."""

@@ -1,0 +1,15 @@
+"""Every property of every skeleton, in sequential mode."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.skeletons.conftest import run_sequentially
+from tests.skeletons.properties import PROPERTIES
+
+EXAMPLES = 80
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_it_computes_what_plain_python_computes(name: str) -> None:
+    PROPERTIES[name](run_sequentially, EXAMPLES)
