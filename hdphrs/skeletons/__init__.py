@@ -10,6 +10,7 @@ The names follow PEP 8; the spellings of the paper and of HdpH are the same obje
 
 from __future__ import annotations
 
+from hdphrs.skeletons.buffer import fork_buffer, par_buffer, push_buffer
 from hdphrs.skeletons.divide_and_conquer import (
     fork_divide_and_conquer,
     par_divide_and_conquer,
@@ -85,9 +86,12 @@ pushMapMFT = push_map_ft
 par_map_m = par_map
 push_map_m = push_map
 parMap2Level = par_map_two_level
+parBuffer = par_buffer
+pushBuffer = push_buffer
 
 __all__ = [
     "forkDivideAndConquer",
+    "fork_buffer",
     "fork_divide_and_conquer",
     "fork_map",
     "fork_map_chunked",
@@ -96,6 +100,7 @@ __all__ = [
     "fork_map_sliced",
     "fork_reduce",
     "fork_scan",
+    "parBuffer",
     "parDivideAndConquer",
     "parDivideAndConquerFT",
     "parMap",
@@ -110,6 +115,7 @@ __all__ = [
     "parMapReduceRangeThreshFT",
     "parMapSliced",
     "parMapSlicedFT",
+    "par_buffer",
     "par_divide_and_conquer",
     "par_divide_and_conquer_ft",
     "par_map",
@@ -126,6 +132,7 @@ __all__ = [
     "par_map_two_level",
     "par_reduce",
     "par_scan",
+    "pushBuffer",
     "pushDivideAndConquer",
     "pushDivideAndConquerFT",
     "pushMap",
@@ -138,6 +145,7 @@ __all__ = [
     "pushMapReduceRangeThreshFT",
     "pushMapSliced",
     "pushMapSlicedFT",
+    "push_buffer",
     "push_divide_and_conquer",
     "push_divide_and_conquer_ft",
     "push_map",

@@ -168,3 +168,13 @@ def a_scan(run: Runner, skeleton: Any, chunk: int | None, given_items: list[str]
         return skeleton(add, given_items, chunk=chunk)
 
     assert run(program) == list(accumulate(given_items, add))
+
+
+@prop(skeleton=three("buffer"), size=st.integers(1, 20), ordered=st.booleans(), given_items=few)
+def a_buffer(run: Runner, skeleton: Any, size: int, ordered: bool, given_items: list[int]) -> None:
+    def program() -> list[int]:
+        return list(skeleton(size, square, given_items, ordered=ordered))
+
+    results = run(program)
+    expected = [square(item) for item in given_items]
+    assert (results if ordered else sorted(results)) == (expected if ordered else sorted(expected))

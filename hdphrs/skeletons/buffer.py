@@ -1,0 +1,77 @@
+"""Maps over streams: items are taken one by one, so many tasks are under way at a time, results come one by one.
+
+What lives here: the parallel buffer, which the paper names (section 3.2), with its results in order or as they come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
+
+from hdphrs.api import Future, get
+from hdphrs.errors import UsageError
+from hdphrs.skeletons import strategy
+from hdphrs.skeletons.arguments import check_callable, check_count, check_iterable
+from hdphrs.skeletons.skeleton import Skeleton
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+class Buffer(Skeleton):
+    """A function over a stream of items, each in a task of its own, a bounded number of them at a time."""
+
+    def __call__(
+        self, size: int, function: Callable[[A], B], items: Iterable[A], *, ordered: bool = True
+    ) -> Iterator[B]:
+        """Map `function` over `items`, which may have no end, with at most `size` results under way or waiting.
+
+        Whenever a result is asked for, so many items are taken that there are `size` tasks again, and not one more.
+        Nothing is taken before the first is asked for.
+
+        Args:
+            size: tasks at a time, at least 1; several times the number of cores is good.
+            function: idempotent; may spawn tasks itself.
+            items: taken one by one, by whoever asks for results.
+            ordered: whether the results come in the order of the items.  If not, one that is there comes before one
+                that is not; the order may be another one each time.
+
+        Returns:
+            An iterator over the results.  Whoever leaves it early leaves at most `size` tasks behind, which end by
+            themselves.
+
+        Raises:
+            UsageError: `size` is no positive int, `function` is not callable, `items` cannot be iterated over, or
+                `ordered` is no bool.
+            Exception: (from the iterator) what `function` raised, or `items`.
+        """
+        check_count(self.name, "size", size)
+        check_callable(self.name, function=function)
+        if not isinstance(ordered, bool):
+            raise UsageError(f"{self.name}: ordered must be True or False, not {ordered!r}")
+        futures = self.schedule(function, check_iterable(self.name, "items", items))
+        return _stream(size, futures, _first if ordered else _finished)
+
+
+def _stream(size: int, futures: Iterator[Future[B]], choose: Callable[[list[Future[B]]], int]) -> Iterator[B]:
+    flying: list[Future[B]] = []
+    while True:
+        flying.extend(islice(futures, size - len(flying)))
+        if not flying:
+            return
+        yield get(flying.pop(choose(flying)))
+
+
+def _first(flying: list[Future[B]]) -> int:
+    return 0
+
+
+def _finished(flying: list[Future[B]]) -> int:
+    """One that is done; if none is, the oldest."""
+    return next((index for index, future in enumerate(flying) if future.done()), 0)
+
+
+par_buffer: Buffer = Buffer("par_buffer", strategy.lazy)
+push_buffer: Buffer = Buffer("push_buffer", strategy.eager)
+fork_buffer: Buffer = Buffer("fork_buffer", strategy.local)
