@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check unit bench spin mutants explore sim fuzz cover prove clean
+.PHONY: setup demo test check unit bench spin mutants explore sim fuzz cover prove clean bench-peers
 
 setup: .venv/ready
 
@@ -55,6 +55,10 @@ prove: spin explore sim mutants fuzz cover
 
 bench: setup
 	$(BIN)/python -m benchmarks
+
+# What hdphrs is compared with, each system in an environment of its own.
+bench-peers: setup
+	$(BIN)/python -m benchmarks peers --install
 
 clean:
 	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

@@ -1,4 +1,7 @@
-"""The command line of the benchmarks: runs them one after the other, and prints a table."""
+"""The command line of the benchmarks: runs them one after the other, and prints a table.
+
+`python -m benchmarks peers` compares hdphrs with other systems instead (`compare/command.py`).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import ledger, recovery, spawn_get, speedup, startup
+from benchmarks.compare import command
 from benchmarks.figures import Figure, table, write_json
 from benchmarks.launch import BenchmarkError
 
@@ -22,7 +26,9 @@ BENCHMARKS = {
 
 def main() -> int:
     """Exit status: 0 all budgets kept, 1 a budget missed, 2 a program failed."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    if sys.argv[1:2] == ["peers"]:
+        return command.main(sys.argv[2:])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)} (default: all)")
     parser.add_argument("--repeat", type=int, default=5, help="samples of each figure (default %(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures with all samples to FILE")

@@ -106,6 +106,14 @@ def test_fib(script: Script, skeleton: str, size: str, answer: int) -> None:
     assert result(script("fib.py", size, "--skeleton", skeleton)) == answer
 
 
+@pytest.mark.parametrize("skeleton", ["seq", "par"])
+@pytest.mark.parametrize("grain", ["1", "50", "5000"])
+def test_uts_counts_a_small_tree_of_each_kind_however_it_is_divided(script: Script, skeleton: str, grain: str) -> None:
+    """The sizes are those of `benchmarks/kernels/uts.py`, which gives the published ones for the published trees."""
+    assert result(script("uts.py", "small", "--skeleton", skeleton, "--grain", grain)) == 16000
+    assert result(script("uts.py", "small-deep", "--skeleton", skeleton, "--grain", grain)) == 889
+
+
 @every_skeleton
 @pytest.mark.parametrize("threshold", ["1", "5", "100"])
 def test_mandelbrot_counts_the_same_iterations_however_it_is_divided(
@@ -144,6 +152,8 @@ def test_hello_nodes_greets_from_each_node(script: Script) -> None:
         "fib.py -- -1",
         "fib.py 9 --threshold 1",
         "mandelbrot.py 0",
+        "uts.py T9",
+        "uts.py T1 --grain 0",
     ],
 )
 def test_bad_arguments_are_refused_in_one_line(

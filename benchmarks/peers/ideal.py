@@ -1,0 +1,89 @@
+"""The ideal: as many forked processes as workers, each with its perfect share of the work, known before.
+
+How long each task takes is measured first, alone, and does not count.  What is not a task (who makes which, and who
+waits for whom) is done by nobody.  No system can do better but by luck.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from heapq import heapify, heapreplace
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from time import perf_counter
+from typing import Any, TypeAlias
+
+from benchmarks.peers.peer import Job, Peer, UnsupportedError, Visit
+
+Costs: TypeAlias = list[float]
+
+
+def shares_of(costs: Costs, workers: int) -> list[list[int]]:
+    """Which tasks each worker does: the dearest first, each to whoever has least."""
+    loads = [(0.0, worker) for worker in range(workers)]
+    heapify(loads)
+    shares: list[list[int]] = [[] for _ in range(workers)]
+    for task in sorted(range(len(costs)), key=costs.__getitem__, reverse=True):
+        load, worker = loads[0]
+        shares[worker].append(task)
+        heapreplace(loads, (load + costs[task], worker))
+    return shares
+
+
+class Ideal(Peer):
+    """Does what it has rehearsed."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._shares: list[list[int]] = []
+        self._problems: list[Any] = []
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        raise UnsupportedError("there is no ideal for a single task")
+
+    def result(self, handle: Any) -> Any:
+        raise UnsupportedError("there is no ideal for a single task")
+
+    def rehearse_map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> None:
+        costs = []
+        for item in items:
+            started_s = perf_counter()
+            function(item)
+            costs.append(perf_counter() - started_s)
+        self._shares = shares_of(costs, self._workers)
+
+    def rehearse_tree(self, visit: Visit, problem: Any) -> None:
+        costs, self._problems, waiting = [], [], [problem]
+        while waiting:
+            self._problems.append(waiting.pop())
+            started_s = perf_counter()
+            _, below = visit(self._problems[-1])
+            costs.append(perf_counter() - started_s)
+            waiting += below
+        self._shares = shares_of(costs, self._workers)
+
+    def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        context = get_context("fork")
+        ends = []
+        for share in self._shares:
+            ours, theirs = context.Pipe(duplex=False)
+            context.Process(target=_work, args=(theirs, function, items, share)).start()
+            theirs.close()
+            ends.append(ours)
+        values: list[Any] = [None] * len(items)
+        for share, end in zip(self._shares, ends, strict=True):
+            for task, value in zip(share, end.recv(), strict=True):
+                values[task] = value
+        return values
+
+    def tree(self, visit: Visit, problem: Any) -> int:
+        return sum(value for value, _ in self.map(visit, self._problems))
+
+
+def _work(end: Connection, function: Callable[[Any], Any], items: Sequence[Any], share: list[int]) -> None:
+    end.send([function(items[task]) for task in share])
+
+
+def serve(job: Job) -> None:
+    """Processes are forked when the work is there."""
+    job.run(Ideal(job.workers))

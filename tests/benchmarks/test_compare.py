@@ -1,0 +1,196 @@
+"""The harness that compares systems: jobs that end well, badly or never; tables, JSON, the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.compare import launch
+from benchmarks.compare.command import main
+from benchmarks.compare.install import requirements
+from benchmarks.compare.job import RIGHT
+from benchmarks.compare.launch import HANGS, Outcome, environment, run_job
+from benchmarks.compare.processes import MARK_VARIABLE, marked
+from benchmarks.compare.report import figure, markdown
+from benchmarks.compare.results import Board, Result, read_results, write_results
+from benchmarks.compare.systems import BASE, SYSTEMS, System
+from benchmarks.compare.workloads import FULL, LESS, TINY, WORKLOADS
+
+PYTHON = "{bin}/python"
+
+
+@pytest.fixture(autouse=True)
+def venvs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Only the environment of the systems that need nothing is there."""
+    folder = tmp_path / "venvs"
+    (folder / BASE / "bin").mkdir(parents=True)
+    (folder / BASE / "bin" / "python").symlink_to(sys.executable)
+    monkeypatch.setattr(launch, "VENVS", folder)
+    monkeypatch.setattr("benchmarks.compare.systems.VENVS", folder)
+    return folder
+
+
+# ---- jobs ------------------------------------------------------------------------------------------------------
+
+
+def test_a_job_that_ends_well_leaves_figures() -> None:
+    done = run_job("plain", SYSTEMS["plain"], "fib", TINY)
+    assert (done.outcome, done.size) == (RIGHT, TINY)
+    assert done.figures["seconds"] > 0.0
+
+
+def test_a_workload_that_makes_no_sense_is_skipped_with_the_reason() -> None:
+    assert run_job("pool", SYSTEMS["pool"], "fib").outcome == "skipped: its tasks cannot wait for tasks of their own"
+
+
+def test_a_system_that_is_not_there_is_skipped_with_the_reason(venvs: Path) -> None:
+    assert run_job("ray", SYSTEMS["ray"], "noops").outcome == "skipped: not installed (make bench-peers)"
+    (venvs / "ray").mkdir()
+    (venvs / "ray" / "failure").write_text("does not install: no wheel\n")
+    assert run_job("ray", SYSTEMS["ray"], "noops").outcome == "skipped: does not install: no wheel"
+
+
+def test_a_system_that_ends_without_a_report_is_told_with_its_last_words() -> None:
+    dying = System("dying", "plain", launcher=(PYTHON, "-c", "import sys; sys.exit('no luck')"))
+    assert run_job("dying", dying, "noops", TINY).outcome == "ended with status 1: no luck"
+
+
+def test_a_system_that_hangs_is_ended_with_all_its_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "DEADLINE_S", 0.2)
+    monkeypatch.setattr(launch, "FAREWELL_S", 0.0)
+    marks: list[str] = []
+
+    def remember(ours: os._Environ[str], how: System, mark: str) -> dict[str, str]:
+        marks.append(mark)
+        return environment(ours, how, mark)
+
+    monkeypatch.setattr(launch, "environment", remember)
+    script = "import subprocess, time; subprocess.Popen(['sleep', '60']); time.sleep(60)"
+    assert (
+        run_job("hanging", System("hanging", "plain", launcher=(PYTHON, "-c", script)), "noops", TINY).outcome == HANGS
+    )
+    assert marked(marks[0]) == []
+
+
+def test_a_worker_is_killed_on_the_way_and_what_that_does_is_reported() -> None:
+    done = run_job("process_pool", SYSTEMS["process_pool"], "recovery", TINY)
+    assert done.outcome.startswith("failed: BrokenProcessPool")
+    assert set(done.figures) == {"seconds", "run_again"}
+
+
+def test_a_job_gets_its_mark_and_the_programs_of_its_system(venvs: Path) -> None:
+    given = environment({"PATH": "/bin", "VIRTUAL_ENV": "/ours"}, SYSTEMS["dask"], "m")
+    assert given["PATH"] == f"{venvs}/dask/bin:/bin"
+    assert given[MARK_VARIABLE] == "m"
+    assert "VIRTUAL_ENV" not in given
+
+
+# ---- systems ---------------------------------------------------------------------------------------------------
+
+
+def test_systems_name_only_workloads_and_sizes_that_exist() -> None:
+    for system in SYSTEMS.values():
+        assert set(system.skips) <= set(WORKLOADS)
+        assert all(size in WORKLOADS[workload] for workload, size in system.sizes.items())
+        assert (Path(launch.__file__).parents[1] / "peers" / f"{system.adapter}.py").exists()
+
+
+def test_each_system_has_an_environment_of_its_own() -> None:
+    assert set(requirements(["pool", "dask"])) == {BASE, "dask"}
+    needed = requirements(SYSTEMS)
+    assert all(needed.values())
+    assert not any(
+        package.startswith("ray")
+        for packages in needed.values()
+        for package in packages
+        if packages is not needed["ray"]
+    )
+
+
+# ---- results ---------------------------------------------------------------------------------------------------
+
+
+def results() -> list[Result]:
+    """Three rounds of an ideal, a system that is half as fast, and one that fails."""
+    rows = []
+    for number, seconds in enumerate([1.0, 2.0, 4.0], 1):
+        rows.append(Result(number, Outcome("ideal", "spin_1ms", FULL, RIGHT, {"seconds": seconds})))
+        rows.append(Result(number, Outcome("pool", "spin_1ms", FULL, RIGHT, {"seconds": 2 * seconds})))
+        rows.append(Result(number, Outcome("loky", "spin_1ms", FULL, "failed: TerminatedWorkerError: it was")))
+        rows.append(Result(number, Outcome("mpire", "spin_1ms", FULL, "skipped: not installed")))
+    rows.append(Result(1, Outcome("dask", "noops", LESS, RIGHT, {"tasks_per_s": 531.7})))
+    return rows
+
+
+def test_medians_and_ratios_are_taken_within_rounds() -> None:
+    board = Board(results())
+    assert board.median("pool", "spin_1ms", "seconds") == 4.0
+    assert board.ratio("pool", "spin_1ms", "ideal") == 0.5
+    assert board.ratio("loky", "spin_1ms", "ideal") is None
+    assert board.median("dask", "noops", "seconds") is None
+
+
+def test_the_table_shows_figures_troubles_and_smaller_sizes() -> None:
+    lines = markdown(results()).splitlines()
+    assert "| multiprocessing.Pool | – | 4 (0.50) | – | – |" in lines
+    assert "| joblib/loky | – | TerminatedWorkerError | – | – |" in lines
+    assert "| Dask | 532* | – | – | – | – |" in lines
+    assert not any("mpire" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0, "0"), (0.01234, "0.0123"), (99.96, "100"), (1234.5, "1,230"), (2_345_678.0, "2,350,000")]
+)
+def test_a_figure_has_three_digits(value: float, text: str) -> None:
+    assert figure(value) == text
+
+
+def test_results_survive_json(tmp_path: Path) -> None:
+    write_results(tmp_path / "all.json", results(), {"cores": 2})
+    assert read_results(tmp_path / "all.json") == results()
+
+
+# ---- the command line ------------------------------------------------------------------------------------------
+
+
+def fake_run(system: str, how: System, workload: str, size: str | None) -> Outcome:
+    """A system that is always as fast."""
+    assert size is None
+    return Outcome(system, workload, FULL, "wrong: 7" if system == "mpire" else RIGHT, {"seconds": 2.0})
+
+
+def test_rounds_add_to_the_file_and_show_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "all.json"
+    arguments = ["--systems", "ideal,pool", "--workloads", "spin_1ms", "--repeat", "2", "--json", str(file)]
+    assert main(arguments, fake_run) == 0
+    assert main([*arguments, "--repeat", "1"], fake_run) == 0
+    assert "| multiprocessing.Pool | – | 2 (1.00) | – | – |" in capsys.readouterr().out
+    assert [row["round"] for row in json.loads(file.read_text())["results"]] == [1, 1, 2, 2, 3, 3]
+    assert main(["--read", "--json", str(file)], fake_run) == 0
+    assert len(read_results(file)) == 6
+
+
+def test_a_wrong_answer_is_the_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--systems", "mpire", "--workloads", "noops", "--repeat", "1"], fake_run) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--systems", "ibis"],
+        ["--workloads", "lunch"],
+        ["--repeat", "0"],
+        ["--read"],
+        ["--plots", "x"],
+        ["--read", "--json", "/no"],
+    ],
+)
+def test_bad_arguments_are_refused_in_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as refusal:
+        main(arguments, fake_run)
+    assert refusal.value.code == 2
+    assert ": error: " in capsys.readouterr().err.splitlines()[-1]
