@@ -15,7 +15,7 @@ The names of the HdpH-RS paper (spawnAt, allNodes, parMapSliced, ...) are the sa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hdphrs import errors
 from hdphrs.api import Future, all_nodes, get, my_node, run, sequential, spawn, spawn_at
@@ -28,6 +28,7 @@ from hdphrs.skeletons import __all__ as _skeletons
 
 if TYPE_CHECKING:
     from hdphrs.api.port import Port
+    from hdphrs.executor.executor import Executor
 
 __version__ = "0.1.0"
 
@@ -36,6 +37,7 @@ allNodes = all_nodes
 myNode = my_node
 
 __all__ = [
+    "Executor",
     "Future",
     "HdphrsError",
     "InputFile",
@@ -53,6 +55,16 @@ __all__ = [
     "task",
     *_skeletons,
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Executors, loaded when somebody wants one: schedulers start faster without them."""
+    if name != "Executor":
+        raise AttributeError(f"module 'hdphrs' has no attribute {name!r}")
+    from hdphrs.executor.executor import Executor
+
+    globals()[name] = Executor
+    return Executor
 
 
 def _attach() -> Port:

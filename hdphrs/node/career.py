@@ -51,6 +51,7 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
             crew,
             feed=feed,
             program=program,
+            slots=settings.slots,
             on_join=report.joined,
             on_death=report.gone,
             on_work=report.worked,

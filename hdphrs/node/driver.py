@@ -67,6 +67,7 @@ class Driver:
         *,
         feed: Feed | None = None,
         program: ProgramLink | None = None,
+        slots: int = 1,
         on_join: Callable[[Member], None] = lambda member: None,
         on_death: Callable[[NodeId, int, Parting], None] = lambda node, recreated, parting: None,
         on_work: Callable[[NodeId, Work], None] = lambda node, work: None,
@@ -77,6 +78,7 @@ class Driver:
         Args:
             feed: in place of `core.handle`, to record what it does.
             program: the link to the program, at the root.
+            slots: schedulers of this node.
             on_join: told, at the root, of each node that has joined.
             on_death: told of each node that is declared dead or has left, of how many tasks were re-created here for
                 it, and which of the two it was.
@@ -106,6 +108,8 @@ class Driver:
         self._armed_s: float | None = None
         self._rearm = trio.Event()
         self._roster = (0, 0)
+        self._slots = {ROOT: slots}
+        """Schedulers of each node that there has been; known at the root."""
 
     @property
     def is_leaving(self) -> bool:
@@ -166,6 +170,7 @@ class Driver:
                 if isinstance(message, Keep):
                     self._schedulers.kept(message.pieces)
             case fx.Admit(ticket, member):
+                self._slots[member.node] = member.slots
                 self._peers().admit(ticket, member)
                 self._on_join(member)
             case fx.Connect(member):
@@ -199,7 +204,7 @@ class Driver:
         nodes = self.core.live_nodes()
         self._schedulers.tell_nodes(nodes)
         if self._program is not None:
-            self._program.post([local.NODES, nodes])
+            self._program.post([local.NODES, nodes, sum(self._slots[node] for node in nodes)])
         self._tell_change()
 
     def _tell_change(self) -> None:

@@ -8,31 +8,20 @@ from __future__ import annotations
 
 import atexit
 import os
-import signal
 import socket
-import subprocess
-import sys
 import threading
 
 from hdphrs.api.future import state
-from hdphrs.api.port import Port
-from hdphrs.config import LEDGER_END_S
+from hdphrs.api.port import Port, Unattached
+from hdphrs.program.embedded import EmbeddedNode
 from hdphrs.program.port import ProgramPort
 from hdphrs.wire.local import Link
-from hdphrs.wire.settings import (
-    LEDGER_VARIABLE,
-    PROGRAM_FD_VARIABLE,
-    NodeSettings,
-    ledger_location,
-    start_node,
-    usable_cores,
-)
-
-FAREWELL_S = 2.0
-"""How long the end of a program waits for its own node to end."""
+from hdphrs.wire.settings import PROGRAM_FD_VARIABLE, usable_cores
 
 _attaching = threading.Lock()
 _attached: ProgramPort | None = None
+_embedded: EmbeddedNode | None = None
+"""The program's own node, if it has started one."""
 
 
 def attach() -> Port:
@@ -48,77 +37,53 @@ def attach() -> Port:
         return _attached
 
 
+def shared_port(slots: int | None) -> ProgramPort | None:
+    """The port to the cluster that this program runs on, or to its own node if that has `slots` schedulers (None: it
+    matters not how many); None if there is neither."""
+    if _attached is None and PROGRAM_FD_VARIABLE in os.environ:
+        attach()
+    enough = _embedded is None or slots is None or slots <= _embedded.slots
+    return _attached if enough else None
+
+
 def _inherit() -> ProgramPort | None:
     descriptor = os.environ.pop(PROGRAM_FD_VARIABLE, None)
     if descriptor is None:
         return None
     sock = socket.socket(fileno=int(descriptor))
     os.set_inheritable(sock.fileno(), False)
-    return _start(sock, None)
+    return _start(ProgramPort(Link(sock), describe_loss=_describe_loss_of_root), None)
 
 
 def _embed() -> ProgramPort:
-    ours, theirs = socket.socketpair()
-    ledger = ledger_location(os.environ.get(LEDGER_VARIABLE))
-    with theirs:
-        settings = NodeSettings(
-            root=True,
-            host="localhost",
-            slots=usable_cores(),
-            secret=os.urandom(32),
-            program_fd=theirs.fileno(),
-            program_path=tuple(os.path.abspath(entry) for entry in sys.path),
-            ledger=ledger is not None,
-            ledger_location=ledger,
-        )
-        process = start_node(settings, pass_fds=[theirs.fileno()])
-    return _start(ours, process, FAREWELL_S if ledger is None else LEDGER_END_S)
+    global _embedded
+    _embedded = EmbeddedNode(usable_cores())
+    return _start(_embedded.port, _embedded)
 
 
-def _start(sock: socket.socket, process: subprocess.Popen[bytes] | None, farewell_s: float = FAREWELL_S) -> ProgramPort:
-    def describe_loss() -> str:
-        if process is None:
-            return "the root node has died, and every task of the run with it; run the program again"
-        return f"the node of this program (process {process.pid}) {_how(process)}; run the program again"
+def _describe_loss_of_root() -> str:
+    return "the root node has died, and every task of the run with it; run the program again"
 
-    port = ProgramPort(Link(sock), describe_loss=describe_loss)
 
+def _start(port: ProgramPort, node: EmbeddedNode | None) -> ProgramPort:
     def forget_in_fork() -> None:
-        global _attached, _attaching
+        global _attached, _attaching, _embedded
         if _attached is port:
-            _attached = None
+            _attached = _embedded = None
             _attaching = threading.Lock()
             port.abandon()
             if state.port is port:
-                from hdphrs.api.port import Unattached
-
                 state.port = Unattached(attach)
 
     def part() -> None:
-        if _attached is port:
+        if _attached is not port:
+            return  # a fork
+        if node is None:
             port.close()
-            if process is not None:
-                _see_off(process, farewell_s)
+        else:
+            node.end()
 
     os.register_at_fork(after_in_child=forget_in_fork)
     atexit.register(part)
     port.start()
     return port
-
-
-def _how(process: subprocess.Popen[bytes]) -> str:
-    try:
-        status = process.wait(FAREWELL_S)
-    except subprocess.TimeoutExpired:
-        return "does not answer any more"
-    return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-
-
-def _see_off(process: subprocess.Popen[bytes], farewell_s: float) -> None:
-    assert process.stdin is not None
-    process.stdin.close()
-    try:
-        process.wait(farewell_s)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

@@ -50,7 +50,8 @@ class ProgramPort:
         self._outgoing: SimpleQueue[list[Any] | None] = SimpleQueue()
         self._book = CodeBook(lambda digest, data: self._outgoing.put([local.CODE, digest, data]))
         self._pending: dict[int, Future[Any]] = {}
-        self._waiters: dict[Future[Any], list[threading.Lock]] = {}
+        self._waiters: dict[Future[Any], list[Callable[[], object]]] = {}
+        self._receiver = threading.Thread(target=self._receive, name="hdphrs-receiver", daemon=True)
         self._slots = itertools.count()
         self._spawned = itertools.count()
         self._begun = threading.Event()
@@ -59,6 +60,8 @@ class ProgramPort:
         self._lost = False
         self._closed = False
         self._nodes: list[NodeId] = [ROOT]
+        self.cores = 0
+        """Schedulers of all live nodes together."""
         self._reliable = True
         self._ledger = False
 
@@ -68,13 +71,18 @@ class ProgramPort:
         Raises:
             StartError: it may not; the message says why.
         """
-        for body, name in ((self._receive, "hdphrs-receiver"), (self._send, "hdphrs-sender")):
-            threading.Thread(target=body, name=name, daemon=True).start()
+        threading.Thread(target=self._send, name="hdphrs-sender", daemon=True).start()
+        self._receiver.start()
         self._begun.wait()
         if self._refusal is not None:
             raise StartError(self._refusal)
         if self._lost:
             raise StartError(self._describe_loss())
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the root node is gone."""
+        return self._lost
 
     # ---- the port --------------------------------------------------------------------------------------------
 
@@ -101,13 +109,7 @@ class ProgramPort:
             raise UsageError("get: this future belongs to another process, of which this one is a fork, or to a task")
         arrival = threading.Lock()
         arrival.acquire()
-        with self._lock:
-            if future._status is AWAY:
-                if self._closed:
-                    raise UsageError("get: the program has ended, and its node with it")
-                self._waiters.setdefault(future, []).append(arrival)
-            else:
-                arrival.release()
+        self.watch(future, arrival.release)
         arrival.acquire()
         status, content = future._status, future._content
         if status is ARRIVED:
@@ -117,6 +119,20 @@ class ProgramPort:
                     future._content = value
                     future._status = DONE if succeeded else FAILED
         return fast_get(future)
+
+    def watch(self, future: Future[Any], call: Callable[[], object]) -> None:
+        """Have `call()` made when the outcome is here: at once if it is, else by the receiver, which it must not block.
+
+        Raises:
+            UsageError: there will never be one, for the program has ended.
+        """
+        with self._lock:
+            if future._status is AWAY:
+                if self._closed:
+                    raise UsageError("get: the program has ended, and its node with it")
+                self._waiters.setdefault(future, []).append(call)
+                return
+        call()
 
     def poll(self, future: Future[Any]) -> bool:
         return future._status is not AWAY
@@ -135,6 +151,12 @@ class ProgramPort:
         self._closed = True
         self._outgoing.put(None)
         self._sent.wait(FAREWELL_S)
+
+    def release(self) -> None:
+        """Close the link, whose other end has been closed, when the receiver has seen that."""
+        if self._receiver.ident is not None:
+            self._receiver.join()
+        self._link.close()
 
     def abandon(self) -> None:
         """Close the link without a word: in a fork of the program, to which it does not belong."""
@@ -210,8 +232,8 @@ class ProgramPort:
         match message:
             case [local.DELIVER, slot, outcome]:
                 self._fill(self._pending.pop(slot), ARRIVED, outcome)
-            case [local.NODES, nodes]:
-                self._nodes = nodes
+            case [local.NODES, nodes, cores]:
+                self._nodes, self.cores = nodes, cores
             case [local.READY, reliable, ledger]:
                 self._reliable = reliable
                 self._ledger = ledger
@@ -236,8 +258,8 @@ class ProgramPort:
             future._content = content
             future._status = status
             waiters = self._waiters.pop(future, ())
-        for waiter in waiters:
-            waiter.release()
+        for call in waiters:
+            call()
 
 
 def _together(messages: list[list[Any]]) -> Iterator[list[Any]]:

@@ -34,7 +34,7 @@ ABOUT: Final = 14  # [ABOUT, serial, summary]: the arguments of a task that has 
 # From the node.
 START: Final = 9  # [START, [[serial, spark], ...]]
 DELIVER: Final = 10  # [DELIVER, slot, outcome]; to a scheduler [DELIVER, slot, outcome, own_s, here_s]
-NODES: Final = 11  # [NODES, [own id, other ids ...]]
+NODES: Final = 11  # [NODES, [own id, other ids ...]]; to the program [NODES, ids, cores of them all]
 QUIT: Final = 12  # [QUIT]
 FAILED: Final = 13  # [FAILED, sentence]: the run cannot begin, or is over
 

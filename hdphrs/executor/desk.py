@@ -1,0 +1,233 @@
+"""The desk of an executor in a program: calls wait here until there is room for them in the cluster.
+
+What lives here: one thread per executor, which hands calls to the port and fills their futures, and the end of it all.
+
+Theory of operation
+-------------------
+
+A call that waits at the desk is pending, and can be cancelled.  It is handed over, and counts as running, when there is
+room in the cluster: for as many calls as there may be workers, if those are fewer than the cores, else for some more
+than there are cores, so that one which has finished a call finds another.  How many more depends on how soon they come
+back.
+
+Submitting threads append to `_pending`, and ring if nothing has been there; the port's receiver rings with what is
+done; everything else, user code like pickling, unpickling and callbacks included, happens in the desk's own thread.  It
+is a daemon, so that it lives until `at_exit`: what has been submitted is done before the interpreter ends, and before
+the program parts with its node, since it attached earlier.  Neither it nor what it holds refers to the executor, which
+can go when nobody needs it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections import deque
+from concurrent.futures import BrokenExecutor, Future
+from concurrent.futures._base import LOGGER
+from contextlib import suppress
+from queue import SimpleQueue
+from time import monotonic
+from typing import Any, NamedTuple
+
+from hdphrs.api.future import Future as TaskFuture
+from hdphrs.errors import HdphrsError, RootLostError
+from hdphrs.executor.calls import Call, Initializer, InitializerFailed
+from hdphrs.program.attach import shared_port
+from hdphrs.program.embedded import EmbeddedNode
+from hdphrs.wire.settings import usable_cores
+
+CALLS_PER_CORE_MIN = 2
+CALLS_PER_CORE_MAX = 32
+"""Calls that are under way for each core of the cluster."""
+
+SOON_S = 0.01
+"""A call that is back so soon makes room for another one more, one that takes twice as long takes that away."""
+
+
+class _UnderWay(NamedTuple):
+    future: Future[Any]
+    task: TaskFuture[Any]
+    since_s: float
+
+
+class Desk:
+    """What an executor has in a program."""
+
+    def __init__(self, workers_max: int | None, initializer: Initializer | None) -> None:
+        """Use the cluster of this program, or start a node of its own, if there is none, or too small a one.
+
+        Args:
+            workers_max: calls that may run at a time; None for as many as there are cores.
+        """
+        self._workers_max = workers_max
+        self._initializer = initializer
+        self._node: EmbeddedNode | None = None
+        port = shared_port(workers_max)
+        if port is None:
+            self._node = EmbeddedNode(workers_max or usable_cores())
+            port = self._node.port
+        self._port = port
+        self._pid = os.getpid()
+        self._pending: deque[tuple[Future[Any], Call]] = deque()
+        self._bell: SimpleQueue[_UnderWay | None] = SimpleQueue()
+        self._under_way = 0
+        self._more = 0
+        """Calls that may be under way beyond the least that there is room for."""
+        self._submitting = threading.Lock()
+        """Guards `_closed` and `broken` against a submission."""
+        self._closed = False
+        self.broken: BrokenExecutor | None = None
+        self._thread = threading.Thread(target=self._serve, name="hdphrs-executor", daemon=True)
+        self._thread.start()
+        atexit.register(self.at_exit)
+
+    @property
+    def workers(self) -> int:
+        """How many calls can run at a time."""
+        cores = self._port.cores or (self._node.slots if self._node else usable_cores())
+        return min(self._workers_max or cores, cores)
+
+    # ---- for the executor ------------------------------------------------------------------------------------
+
+    def submit(self, call: Call) -> Future[Any]:
+        """The future of a call.
+
+        Raises:
+            BrokenExecutor: the root node is gone, or the initializer has failed.
+            RuntimeError: nothing may be submitted any more.
+        """
+        if self._pid != os.getpid():
+            raise BrokenExecutor("this executor belongs to another process, of which this one is a fork")
+        future: Future[Any] = Future()
+        with self._submitting:
+            if self.broken:
+                raise BrokenExecutor(str(self.broken)) from self.broken.__cause__
+            if self._closed:
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            self._pending.append((future, call))
+            if len(self._pending) <= 1:  # else the desk is busy, or full
+                self._bell.put(None)
+        return future
+
+    def close(self, *, wait: bool = False, cancel_pending: bool = False, abandon: bool = False) -> None:
+        """Take no more calls, and end when those that there are have been done.
+
+        Args:
+            cancel_pending: those for which there is no worker now are not wanted any more.
+            abandon: nor are those that run, if that can be helped: a node of our own is ended.
+        """
+        if self._pid != os.getpid():
+            return
+        with self._submitting:
+            self._closed = True
+        if cancel_pending or abandon:
+            kept = 0 if abandon else max(self.workers - self._under_way, 0)
+            for future in self._drain(kept):
+                if future.cancel():
+                    future.set_running_or_notify_cancel()
+        if abandon and self._node is not None:
+            self._node.kill()
+        self._bell.put(None)
+        if wait and threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def at_exit(self) -> None:
+        """The interpreter ends: nothing can be submitted any more."""
+        self.close(wait=True)
+
+    def _drain(self, kept: int = 0) -> list[Future[Any]]:
+        """Take the futures of all pending calls away, but for so many of the oldest."""
+        drained = []
+        with suppress(IndexError):
+            while len(self._pending) > kept:
+                drained.append(self._pending.pop()[0])
+        return drained[::-1]
+
+    # ---- the thread ------------------------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        """The body of the thread."""
+        try:
+            if self._node is not None:
+                self._node.port.start()
+            self._work()
+        except HdphrsError as error:  # the node has not started
+            self._break(str(error), error)
+        if self._node is not None:
+            self._node.end()
+        atexit.unregister(self.at_exit)
+
+    def _work(self) -> None:
+        while True:
+            while self._pending and self._under_way < self._room():
+                self._hand_over()
+            if self._closed and self._under_way == 0 and not self._pending:
+                return
+            self._hear(self._bell.get())
+            for _ in range(self._bell.qsize()):
+                self._hear(self._bell.get())
+
+    def _room(self) -> int:
+        cores = self._port.cores
+        if self._workers_max is not None and self._workers_max < cores:
+            return self._workers_max
+        return min(CALLS_PER_CORE_MIN * cores + self._more, CALLS_PER_CORE_MAX * cores)
+
+    def _hear(self, done: _UnderWay | None) -> None:
+        if done is None:
+            return
+        took_s = monotonic() - done.since_s
+        if took_s < SOON_S:
+            self._more = min(self._more + 1, CALLS_PER_CORE_MAX * self._port.cores)
+        elif took_s > 2 * SOON_S and self._more > 0:
+            self._more -= 1
+        self._under_way -= 1
+        self._fill(done.future, done.task)
+
+    def _hand_over(self) -> None:
+        try:
+            future, call = self._pending.popleft()
+        except IndexError:
+            return  # cancelled a moment ago
+        if not future.set_running_or_notify_cancel():
+            return
+        if self.broken:
+            future.set_exception(self.broken)
+            return
+        try:
+            function, args, kwargs = call if self._initializer is None else self._initializer.before(call)
+            task = self._port.spawn(function, args, kwargs, None)
+        except BaseException as error:
+            self._fail(future, error)
+            return
+        self._under_way += 1
+        under_way = _UnderWay(future, task, monotonic())
+        self._port.watch(task, lambda: self._bell.put(under_way))
+
+    def _fill(self, future: Future[Any], task: TaskFuture[Any]) -> None:
+        try:
+            value = self._port.wait(task)
+        except BaseException as error:
+            self._fail(future, error)
+        else:
+            future.set_result(value)
+
+    def _fail(self, future: Future[Any], error: BaseException) -> None:
+        if isinstance(error, RootLostError) and self._port.is_lost:
+            self._break(str(error), error)
+        elif isinstance(error, InitializerFailed):
+            if not self.broken:
+                LOGGER.critical("Exception in initializer:", exc_info=error)
+            self._break(f"the initializer has failed with {error}", error)
+        future.set_exception(self.broken or error.with_traceback(None))
+
+    def _break(self, sentence: str, cause: BaseException) -> None:
+        """From now on every call fails, the pending ones included."""
+        with self._submitting:
+            if self.broken is None:
+                self.broken = BrokenExecutor(sentence)
+                self.broken.__cause__ = cause
+        for future in self._drain():
+            if future.set_running_or_notify_cancel():
+                future.set_exception(self.broken)

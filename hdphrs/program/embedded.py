@@ -1,0 +1,71 @@
+"""A node that a process starts for itself, alone on this host, and ends when it needs it no more.
+
+What lives here: `EmbeddedNode`, its process and the port to it.  A program has one (`attach.py`), and each executor
+that finds no cluster has one of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+from hdphrs.config import LEDGER_END_S
+from hdphrs.program.port import ProgramPort
+from hdphrs.wire.local import Link
+from hdphrs.wire.settings import LEDGER_VARIABLE, NodeSettings, ledger_location, start_node
+
+FAREWELL_S = 2.0
+"""How long whoever ends its node waits for the end."""
+
+
+class EmbeddedNode:
+    """A root node without others, as a child of this process."""
+
+    def __init__(self, slots: int) -> None:
+        """Start its process with so many schedulers; `port.start()` waits until it is ready."""
+        self.slots = slots
+        ours, theirs = socket.socketpair()
+        ledger = ledger_location(os.environ.get(LEDGER_VARIABLE))
+        with theirs:
+            settings = NodeSettings(
+                root=True,
+                host="localhost",
+                slots=slots,
+                secret=os.urandom(32),
+                program_fd=theirs.fileno(),
+                program_path=tuple(os.path.abspath(entry) for entry in sys.path),
+                ledger=ledger is not None,
+                ledger_location=ledger,
+            )
+            self._process = start_node(settings, pass_fds=[theirs.fileno()])
+        self._farewell_s = FAREWELL_S if ledger is None else LEDGER_END_S
+        self.port = ProgramPort(Link(ours), describe_loss=self._describe_loss)
+
+    def end(self) -> None:
+        """Tell it that the program has ended, and see it off."""
+        self.port.close()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(self._farewell_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self.port.release()
+
+    def kill(self) -> None:
+        """End it at once, and whatever runs there."""
+        self._process.kill()
+        self._process.wait()
+
+    def _describe_loss(self) -> str:
+        return f"the node of this program (process {self._process.pid}) {self._how()}; run the program again"
+
+    def _how(self) -> str:
+        try:
+            status = self._process.wait(FAREWELL_S)
+        except subprocess.TimeoutExpired:
+            return "does not answer any more"
+        return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"

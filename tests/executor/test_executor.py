@@ -1,0 +1,285 @@
+"""What the executor promises beyond CPython's own tests, on a node that is there already."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from concurrent import futures
+from concurrent.futures import BrokenExecutor, Future
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+
+import hdphrs
+from hdphrs.errors import CannotTravelError, RemoteTraceback, StartError, TaskCrashedError
+from hdphrs.executor import desk
+from hdphrs.executor.inside import InsideFuture
+from hdphrs.program import embedded
+from tests.executor import work
+
+pytestmark = [pytest.mark.usefixtures("shared_node"), pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def executor(shared_node: object) -> Iterator[hdphrs.Executor]:
+    with hdphrs.Executor() as executor:
+        yield executor
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    """A file that `work.wait_for` waits for."""
+    return tmp_path / "gate"
+
+
+def test_a_call_that_waits_for_room_can_be_cancelled_and_never_runs(gate: Path) -> None:
+    with hdphrs.Executor(max_workers=1) as executor:
+        first = executor.submit(work.wait_for, gate)
+        second = executor.submit(gate.with_name("ran").touch)
+        third = executor.submit(work.square, 3)
+        assert second.cancel()
+        assert not first.done()
+        gate.touch()
+        assert (first.result(), third.result()) == ("gate", 9)
+        assert not first.cancel()
+    assert not gate.with_name("ran").exists()
+
+
+def test_shutdown_that_cancels_leaves_what_runs(gate: Path) -> None:
+    executor = hdphrs.Executor(max_workers=2)
+    calls = [executor.submit(work.wait_for, gate) for _ in range(5)]
+    executor.shutdown(wait=False, cancel_futures=True)
+    gate.touch()
+    assert [call.cancelled() for call in calls] == [False, False, True, True, True]
+    assert [call.result() for call in calls[:2]] == ["gate", "gate"]
+
+
+def test_no_more_calls_run_at_a_time_than_there_may_be_workers(tmp_path: Path) -> None:
+    with hdphrs.Executor(max_workers=2) as executor:
+        assert max(executor.map(work.crowd, [tmp_path] * 12)) <= 2
+
+
+@pytest.mark.parametrize("buffersize", [None, 1, 3, 50])
+@pytest.mark.parametrize("chunksize", [1, 3, 100])
+def test_map_is_the_map_of_python(executor: hdphrs.Executor, chunksize: int, buffersize: int | None) -> None:
+    for count in (0, 1, 7):
+        results = executor.map(work.add, range(count), range(10, 99), chunksize=chunksize, buffersize=buffersize)
+        assert list(results) == list(map(work.add, range(count), range(10, 99)))
+
+
+def test_a_buffered_map_takes_items_as_its_results_are_taken(executor: hdphrs.Executor) -> None:
+    taken: list[int] = []
+
+    def items() -> Iterator[int]:
+        for n in range(100):
+            taken.append(n)
+            yield n
+
+    results = executor.map(work.square, items(), buffersize=2)
+    assert len(taken) == 2
+    assert [next(results), next(results)] == [0, 1]
+    assert len(taken) == 4
+    chunks = executor.map(work.square, items(), chunksize=5, buffersize=2)
+    assert next(chunks) == 0
+    assert len(taken) == 4 + 15
+
+
+def test_a_map_that_nobody_reads_on_cancels_what_is_pending(gate: Path) -> None:
+    with hdphrs.Executor(max_workers=1) as executor:
+        results = executor.map(work.wait_for, [gate] * 4, timeout=0)
+        with pytest.raises(TimeoutError):
+            next(results)
+        gate.touch()
+    assert gate.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [({"chunksize": 0}, ValueError), ({"buffersize": 0}, ValueError), ({"buffersize": 1.5}, TypeError)],
+)
+def test_map_refuses_at_once(executor: hdphrs.Executor, arguments: dict[str, int], error: type[Exception]) -> None:
+    with pytest.raises(error, match=next(iter(arguments))):
+        executor.map(work.square, [1], **arguments)
+
+
+def test_an_initializer_runs_once_in_each_process_before_any_call(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with hdphrs.Executor(initializer=work.touch_state, initargs=("touched", log)) as executor:
+        found = [call.result() for call in [executor.submit(work.state_here) for _ in range(40)]]
+        assert executor.submit(work.Adder(3).plus, 4).result() == 7
+        assert list(executor.map(work.square, range(5), chunksize=2)) == [0, 1, 4, 9, 16]
+    assert {value for value, _ in found} == {"touched"}
+    pids = log.read_text().split()
+    assert len(pids) == len(set(pids))
+    assert {str(pid) for _, pid in found} <= set(pids)
+
+
+def test_an_initializer_belongs_to_no_task(caplog: pytest.LogCaptureFixture) -> None:
+    with hdphrs.Executor(initializer=work.spawn_first) as executor:
+        with pytest.raises(BrokenExecutor, match=r"initializer has failed with UsageError: .*belongs to no task"):
+            executor.submit(work.square, 1).result()
+        with pytest.raises(BrokenExecutor, match="initializer"):
+            executor.submit(work.square, 1)
+    assert "Exception in initializer" in caplog.text
+
+
+@pytest.mark.parametrize(("arguments", "error"), [({"initializer": 3}, TypeError), ({"max_workers": 0}, ValueError)])
+def test_an_executor_is_refused_at_once(arguments: dict[str, object], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        hdphrs.Executor(**arguments)  # type: ignore[arg-type]
+
+
+def test_an_error_has_the_remote_traceback_as_its_cause(executor: hdphrs.Executor) -> None:
+    error = executor.submit(work.fail, "far away").exception()
+    assert isinstance(error, ValueError)
+    assert isinstance(error.__cause__, RemoteTraceback)
+    assert "raise ValueError(message)" in str(error.__cause__)
+    assert error.__traceback__ is None
+
+
+def test_what_does_not_pickle_is_the_outcome_of_its_call_alone(executor: hdphrs.Executor) -> None:
+    lock = threading.Lock()
+    argument, result, good = (executor.submit(*call) for call in ((id, lock), (threading.Lock,), (work.square, 4)))
+    assert isinstance(argument.exception(), CannotTravelError)
+    assert isinstance(result.exception(), CannotTravelError)
+    assert good.result() == 16
+
+
+def test_a_worker_that_dies_breaks_nothing(executor: hdphrs.Executor, tmp_path: Path) -> None:
+    calls: list[Future[int]] = [executor.submit(work.square, n) for n in range(20)]
+    survivor = executor.submit(work.crash_until, tmp_path, 1)
+    assert survivor.result() == 1
+    assert [call.result() for call in calls] == [n * n for n in range(20)]
+
+
+def test_a_call_that_always_takes_its_process_down_fails_alone(executor: hdphrs.Executor) -> None:
+    crash, other = executor.submit(os._exit, 3), executor.submit(work.square, 5)
+    assert isinstance(crash.exception(), TaskCrashedError)
+    assert (other.result(), executor.submit(work.square, 6).result()) == (25, 36)
+
+
+def test_callbacks_may_submit_and_shut_down() -> None:
+    executor = hdphrs.Executor()
+    ended = threading.Event()
+    further: list[Future[int]] = []
+
+    def go_on(future: Future[int]) -> None:
+        further.append(executor.submit(work.square, future.result()))
+        executor.shutdown(wait=True)
+        ended.set()
+
+    executor.submit(work.square, 3).add_done_callback(go_on)
+    assert ended.wait(30)
+    assert further[0].result() == 81
+
+
+def test_any_thread_may_submit(executor: hdphrs.Executor) -> None:
+    with futures.ThreadPoolExecutor(8) as threads:
+        sums = threads.map(lambda base: sum(executor.map(work.square, range(base, base + 30))), range(8))
+        assert list(sums) == [sum(n * n for n in range(base, base + 30)) for base in range(8)]
+
+
+def test_asyncio_runs_in_it(executor: hdphrs.Executor) -> None:
+    async def main() -> list[int]:
+        loop = asyncio.get_running_loop()
+        return await asyncio.gather(*(loop.run_in_executor(executor, work.square, n) for n in range(5)))
+
+    assert asyncio.run(main()) == [0, 1, 4, 9, 16]
+
+
+def test_trio_runs_in_it(executor: hdphrs.Executor) -> None:
+    async def main() -> int:
+        return await trio.to_thread.run_sync(executor.submit(work.square, 8).result)
+
+    assert trio.run(main) == 64
+
+
+def test_an_executor_that_is_dropped_finishes_its_calls_and_its_thread(gate: Path) -> None:
+    executor = hdphrs.Executor()
+    call = executor.submit(work.wait_for, gate)
+    assert executor._desk is not None
+    thread = executor._desk._thread
+    del executor
+    gc.collect()
+    gate.touch()
+    assert call.result() == "gate"
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+def test_a_node_that_does_not_start_breaks_its_executor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk, "shared_port", lambda slots: None)
+    monkeypatch.setattr(embedded, "start_node", lambda *_, **__: subprocess.Popen(["false"], stdin=subprocess.PIPE))
+    with hdphrs.Executor(max_workers=1) as executor:
+        error = executor.submit(work.square, 1).exception()
+        assert isinstance(error, BrokenExecutor)
+        assert isinstance(error.__cause__, StartError)
+        assert "ended with status 1" in str(error)
+
+
+def test_executors_share_the_node_and_leave_it() -> None:
+    with hdphrs.Executor(max_workers=1) as one, hdphrs.Executor() as other:
+        assert (one._max_workers, other._max_workers) == (1, 5)
+        calls = [one.submit(work.square, 2), other.submit(work.square, 3)]
+    assert [call.result() for call in calls] == [4, 9]
+    assert hdphrs.get(hdphrs.spawn(work.square, 4)) == 16
+
+
+def test_a_task_may_use_executors(executor: hdphrs.Executor) -> None:
+    assert executor.submit(work.inside).result() == {
+        "wait": 1,
+        "as_completed": [4, 9, 16, 25],
+        "map": [0, 2, 4, 6, 8],
+        "exception": "ValueError('inside')",
+        "done": (False, True, False),
+        "shutdown": True,
+        "callback": [0],
+        "closed": "cannot schedule new futures after shutdown",
+        "swept": True,
+    }
+
+
+def test_a_child_that_nobody_has_taken_can_be_cancelled() -> None:
+    task: hdphrs.Future[int] = hdphrs.Future()
+    task._function, task._content = work.square, (7,)
+    child = InsideFuture(task)
+    assert not child.running()
+    assert [child.cancel(), child.cancel(), child.cancelled(), child.done()] == [True] * 4
+    with pytest.raises(futures.CancelledError):
+        child.result()
+    taken: hdphrs.Future[int] = hdphrs.Future()
+    taken._function = None
+    assert not InsideFuture(taken).cancel()
+
+
+def test_executors_nest_as_deep_as_one_likes(executor: hdphrs.Executor) -> None:
+    assert executor.submit(work.tree, 4).result() == 81
+
+
+def test_an_initializer_runs_for_a_task_too(executor: hdphrs.Executor, tmp_path: Path) -> None:
+    assert executor.submit(work.inside_initialized, tmp_path / "log").result() == "inside"
+
+
+def test_sequential_mode_runs_calls_when_they_are_submitted() -> None:
+    with hdphrs.sequential(), hdphrs.Executor(max_workers=3) as executor:
+        call = executor.submit(work.whoami)
+        assert call.done()
+        assert (call.result(), executor._max_workers) == (os.getpid(), 3)
+        assert executor.submit(work.inside).result()["map"] == [0, 2, 4, 6, 8]
+
+
+def test_functions_of_any_kind_are_calls(executor: hdphrs.Executor) -> None:
+    base = 5
+    calls = [
+        executor.submit(lambda n: n + base, 1),
+        executor.submit(partial(work.add, 2), b=3),
+        executor.submit(work.Adder(4).plus, n=1),
+        executor.submit(max, 3, 7),
+    ]
+    assert [call.result() for call in calls] == [6, 5, 5, 7]
