@@ -19,18 +19,19 @@ ATTEMPTS_MAX = 3
 """Crashes of its scheduler that are charged to one task before its future fails."""
 
 
-PIECE_COST_S = 0.02
+PIECE_COST_S = 0.03
 """A result goes to the root as a piece if it took this long for each node of the cluster (decision 8)."""
+
+PIECE_BYTE_COST_S = 2e-6
+"""And this long for each of its bytes, a hundred times what the way there takes."""
 
 RETAINED_COST_S = 0.001
 """A result that a node gives away is retained there if it took so long."""
 
-PIECE_BYTE_COST_S = 20e-9
-"""And this long for each of its bytes."""
-
-
 LEDGER_PIECE_COST_S = 0.004
-"""`PIECE_COST_S` in a run with a ledger: what is kept there counts even if nobody dies in this run."""
+LEDGER_PIECE_BYTE_COST_S = 1e-7
+"""`PIECE_COST_S` and `PIECE_BYTE_COST_S` in a run with a ledger: what is kept there counts even if nobody dies in this
+run."""
 
 LEDGER_COST_S = 0.001
 """A task of the program is written to the ledger if it took this long: some twenty times what writing it takes."""

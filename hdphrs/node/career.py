@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from hdphrs.config import LEDGER_PIECE_COST_S, TERM_DEADLINE_S, CoreConfig
+from hdphrs.config import LEDGER_PIECE_BYTE_COST_S, LEDGER_PIECE_COST_S, TERM_DEADLINE_S, CoreConfig
 from hdphrs.errors import HdphrsError, StartError
 from hdphrs.node.crew import Crew, understand
 from hdphrs.node.driver import Driver, Feed
@@ -188,7 +188,7 @@ def _core(settings: NodeSettings) -> Iterator[tuple[Node, Feed]]:
     """The core of one life, and how to feed it: what is to be recorded takes a detour."""
     config = CoreConfig(reliable=settings.reliable, attempts_max=settings.attempts_max, speculate=settings.speculate)
     if settings.ledger:
-        config = replace(config, piece_cost_s=LEDGER_PIECE_COST_S)
+        config = replace(config, piece_cost_s=LEDGER_PIECE_COST_S, piece_byte_cost_s=LEDGER_PIECE_BYTE_COST_S)
     choose = random.Random(f"{settings.seed} {os.getpid()}").randrange
     make = Node.root if settings.root else Node.newcomer
     if settings.trace is None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import trio
 
+from hdphrs.config import PIECE_COST_S
 from hdphrs.errors import StartError
 from hdphrs.node.books import Books, Work
 from hdphrs.node.last_words import LastWords
@@ -41,8 +42,9 @@ from hdphrs.wire.settings import NodeSettings
 NUDGE_S = 1e-3
 """How long a scheduler may leave the demand byte unanswered before its helper thread is asked."""
 
-BEAT_S = 25e-3
-"""How often running tasks are looked at; one that is seen twice takes long."""
+BEAT_S_MIN = 25e-3
+BEAT_S_MAX = 0.25
+"""How often running tasks are looked at: as often as they may leave pieces; one that is seen twice takes long."""
 
 CROWDED_S = 10e-3
 """How often a scheduler is looked at that is in one task and has got others too."""
@@ -346,12 +348,18 @@ class Crew:
             await self._nudged.wait()
             busy = True
             while busy:
-                await trio.sleep(BEAT_S)
+                await trio.sleep(self._beat_s)
                 busy = False
                 for scheduler in self._schedulers.values():
                     if scheduler.process.line.running:
                         busy = True
                         scheduler.ask(BEAT)
+
+    @property
+    def _beat_s(self) -> float:
+        if self._settings.ledger:
+            return BEAT_S_MIN
+        return min(max(BEAT_S_MIN, PIECE_COST_S * len(self._nodes)), BEAT_S_MAX)
 
 
 def _payload_bytes(numbered: tuple[int, Spark]) -> int:

@@ -32,14 +32,13 @@ from greenlet import getcurrent, greenlet
 
 from hdphrs.api import future as fast
 from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status, take
-from hdphrs.config import LEDGER_PIECE_COST_S, PIECE_COST_S
 from hdphrs.errors import CannotTravelError, UsageError
 from hdphrs.protocol.tasks import NodeId, Outcome, Task
 from hdphrs.scheduler.assigned import Assigned, path_of, root_of
 from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.keep import GATHER_BEATS, Keeper
 from hdphrs.scheduler.meter import Account, Meter, Share
-from hdphrs.scheduler.note import Noter, plain
+from hdphrs.scheduler.note import Noter, Timed, plain
 from hdphrs.scheduler.reuse import Reuse, fill
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook, CodeShelf
@@ -88,8 +87,7 @@ class Hub:
         self._shelf = CodeShelf(book)
         self._exporter = Exporter(self._tell, line, book, reliable=reliable, ledger=ledger)
         self._meter = Meter(line)
-        cost_s = LEDGER_PIECE_COST_S if ledger else PIECE_COST_S
-        self._keeper = Keeper(self._tell, self._exporter.check, self._meter, cost_s=cost_s)
+        self._keeper = Keeper(self._tell, self._exporter.check, self._meter, ledger=ledger)
         self._noter = Noter(self._meter.ran_s, self._keeper.keep_timed) if ledger else None
         self._thread = threading.get_ident()
         self._main = getcurrent()
@@ -233,7 +231,7 @@ class Hub:
                 continue
             function = take(future)
             if function is not None:
-                self._execute(future, plain(function))
+                self._execute(future, function)
 
     def _make_greenlets(self) -> NoReturn:
         """Make a greenlet whenever this one is switched to.
@@ -276,10 +274,12 @@ class Hub:
             self._flush()
             account = self._meter.open(future)
             self._enter(root_of(future), account)
+            keen = isinstance(function, Timed) and function.keen
+            function = plain(function)
             error, value = self._call(future, function, future._content, {})
             if error is None:
                 self._meter.enter(account)
-                self._keeper.keep(future, function, value, account.cost_s, account)
+                self._keeper.keep(future, function, value, account.cost_s, account.ran_s, account, keen=keen)
             self._enter(None, None)
             self._meter.close(future)
             self._meter.credit(future, account.cost_s, Share(account.own_s, account.here_s))

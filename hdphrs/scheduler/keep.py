@@ -13,7 +13,7 @@ from typing import Any
 
 from hdphrs.api import future as fast
 from hdphrs.api.future import Future, name_of
-from hdphrs.config import PIECE_BYTE_COST_S, PIECE_COST_S
+from hdphrs.config import LEDGER_PIECE_BYTE_COST_S, LEDGER_PIECE_COST_S, PIECE_BYTE_COST_S, PIECE_COST_S
 from hdphrs.protocol.pieces import is_keen
 from hdphrs.protocol.tasks import Piece, Verdict
 from hdphrs.scheduler.assigned import path_of, root_of
@@ -25,6 +25,10 @@ from hdphrs.wire import local
 from hdphrs.wire.codec import pack_piece
 from hdphrs.wire.values import dump_result
 
+COVERS = 8
+"""A large value whose parts have left as pieces leaves all the same when it has cost so many times what the dearest of
+them has: it covers them, so that they do not become very many."""
+
 GATHERED_MAX = 32
 """Pieces that are only there for the ledger, and wait for each other."""
 
@@ -35,19 +39,20 @@ GATHER_BEATS = 2
 class Keeper:
     """Makes pieces; serves the fast path's `keep`."""
 
-    def __init__(self, tell: Callable[..., None], check: Check, meter: Meter, *, cost_s: float = PIECE_COST_S) -> None:
+    def __init__(self, tell: Callable[..., None], check: Check, meter: Meter, *, ledger: bool) -> None:
         """
         Args:
             tell: sends messages to the node.
             check: the digest of a call.
             meter: knows how long tasks have run.
-            cost_s: what a piece must have cost for each node.
+            ledger: whether pieces are for a ledger too, and then there are more of them.
         """
         self.nodes = 1
         """How many there are; the more, the more a piece must have cost."""
         self.watcher = Watcher(meter.ran_s)
         self._meter = meter
-        self._cost_s = cost_s
+        self._cost_s = LEDGER_PIECE_COST_S if ledger else PIECE_COST_S
+        self._byte_cost_s = LEDGER_PIECE_BYTE_COST_S if ledger else PIECE_BYTE_COST_S
         self._gathered: deque[tuple[list[object], Share]] = deque()
         self._tell = tell
         self._check = check
@@ -58,19 +63,20 @@ class Keeper:
         account = self._meter.account
         assert account is not None, "somebody has run it"
         self._meter.enter(account)
-        ran_s = self.watcher.finished(future)
+        ran_s, surely_s = self.watcher.finished(future)
         if not isinstance(function, Timed):  # else it has seen to that
-            self.keep(future, function, value, ran_s + account.below_s.pop(future, 0.0), account)
+            self.keep(future, function, value, ran_s + account.below_s.pop(future, 0.0), surely_s, account)
 
     def keep_timed(self, timed: Timed, future: Future[Any], value: Any, began_s: float, ended_s: float) -> None:
         """A timed task has been run in place, or else has a stack of its own, which is accounted for elsewhere."""
         account = self._meter.account
         assert account is not None, "somebody has run it"
         if self._meter.owner(future) is None:
-            cost_s = ended_s - began_s + account.below_s.pop(future, 0.0)
+            ran_s = ended_s - began_s
+            cost_s = ran_s + account.below_s.pop(future, 0.0)
             if timed.keen or cost_s >= self._cost_s * self.nodes:
                 self._meter.enter(account)
-                self.keep(future, timed.function, value, cost_s, account, keen=timed.keen)
+                self.keep(future, timed.function, value, cost_s, ran_s, account, keen=timed.keen)
 
     def keep(
         self,
@@ -78,6 +84,7 @@ class Keeper:
         function: Callable[..., Any],
         value: Any,
         cost_s: float,
+        ran_s: float,
         account: Account,
         *,
         keen: bool = False,
@@ -86,20 +93,24 @@ class Keeper:
 
         Args:
             cost_s: the work behind the value.
-            account: the one that has been charged with it.
+            ran_s: for how long it has run on its stack at least, children in place included.
+            account: that of the stack.
             keen: keep it whatever it has cost.
         """
-        is_dear = keen or cost_s >= self._cost_s * self.nodes
-        if not is_dear or not root_of(future).spark.task.supervised:
+        enough_s = self._cost_s * self.nodes
+        if not (keen or cost_s >= enough_s) or not root_of(future).spark.task.supervised:
             return
         check = self._check(function, future._content)
         outcome = dump_result(name_of(function), value, cost_s)
         if check is None or outcome.verdict is not Verdict.VALUE:
             return
-        if cost_s < PIECE_BYTE_COST_S * len(outcome.data) and not is_keen(check):
+        size_cost_s = self._byte_cost_s * len(outcome.data)
+        left = account.left(ran_s)
+        is_new = cost_s - left.sum_s + enough_s >= size_cost_s or ran_s >= COVERS * left.dearest_s
+        if not (cost_s >= size_cost_s and is_new) and not is_keen(check):
             return
         piece = pack_piece(Piece(path_of(future), check, outcome))
-        share = account.give(cost_s)
+        share = account.give(cost_s, ran_s)
         if cost_s >= PIECE_COST_S * self.nodes:
             self._tell(*self.gathered(), [local.KEEP, [piece], *share])
             return

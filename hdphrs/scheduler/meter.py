@@ -31,10 +31,19 @@ class Share(NamedTuple):
 NOTHING = Share(0.0, 0.0)
 
 
+class Left(NamedTuple):
+    """Pieces that have left, none of them below another, in seconds for which their stack ran."""
+
+    at_s: float
+    """When the last one did."""
+    sum_s: float
+    dearest_s: float
+
+
 class Account:
     """The work of one task so far, in seconds."""
 
-    __slots__ = ("below_s", "here_s", "other_s", "own_s", "ran_s")
+    __slots__ = ("_left", "below_s", "here_s", "other_s", "own_s", "ran_s")
 
     def __init__(self) -> None:
         self.ran_s = 0.0
@@ -45,20 +54,44 @@ class Account:
         """Done elsewhere, or by now also known elsewhere."""
         self.below_s: dict[Future[Any], float] = {}
         """What children that ran in place on this stack got from elsewhere."""
+        self._left: list[Left] = []
 
     @property
     def cost_s(self) -> float:
         """All the work."""
         return self.own_s + self.here_s + self.other_s
 
-    def give(self, cost_s: float) -> Share:
-        """A piece of this work becomes known elsewhere; what of it was not, as far as one can tell."""
+    def left(self, for_s: float) -> Left:
+        """The pieces that have left while the stack ran for the last so many seconds."""
+        left = self._take_left(for_s)
+        if left.sum_s:
+            self._left.append(left)  # for what is around this
+        return left
+
+    def give(self, cost_s: float, ran_s: float) -> Share:
+        """A piece of this work becomes known elsewhere; what of it was not, as far as one can tell.
+
+        Args:
+            cost_s: all the work of the piece.
+            ran_s: for how long this stack ran for it, at least.
+        """
+        self._take_left(ran_s)
+        self._left.append(Left(self.ran_s, ran_s, ran_s))
         own_s = min(self.own_s, cost_s)
         here_s = min(self.here_s, cost_s - own_s)
         self.own_s -= own_s
         self.here_s -= here_s
         self.other_s += own_s + here_s
         return Share(own_s, here_s)
+
+    def _take_left(self, for_s: float) -> Left:
+        since_s = self.ran_s - for_s
+        sum_s = dearest_s = 0.0
+        while self._left and self._left[-1].at_s > since_s:
+            latest = self._left.pop()
+            sum_s += latest.sum_s
+            dearest_s = max(dearest_s, latest.dearest_s)
+        return Left(self.ran_s, sum_s, dearest_s)
 
 
 class Meter:

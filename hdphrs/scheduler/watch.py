@@ -17,11 +17,20 @@ DEPTH_MAX = 10_000
 """Futures of one stack that are looked at."""
 
 
+class Since(NamedTuple):
+    """The beginning of a future's run."""
+
+    about_s: float
+    """As far as one can tell."""
+    seen_s: float
+    """When it was first seen; so it began before."""
+
+
 class Sample(NamedTuple):
-    """Futures on the running stack, innermost first, and since when they run, as far as one can tell."""
+    """Futures on the running stack, innermost first, and since when they run."""
 
     futures: list[Future[Any]]
-    since_s: dict[Future[Any], float]
+    since: dict[Future[Any], Since]
     looked_s: float
     """When the sample was taken."""
 
@@ -40,28 +49,29 @@ class Watcher:
     def look(self) -> None:
         """Sample the stack."""
         now_s = self._clock()
-        known = self._sample.since_s
+        known = self._sample.since
         looked_s = self._sample.looked_s
-        began_s = (now_s + (looked_s if looked_s < now_s else 0.0)) / 2  # those that are new, on the average
+        about_s = (now_s + (looked_s if looked_s < now_s else 0.0)) / 2  # those that are new, on the average
+        new = Since(about_s, now_s)
         futures: list[Future[Any]] = []
         future = fast.current
         while future is not None and future._parent is not None and len(futures) < DEPTH_MAX:
             futures.append(future)
             future = future._parent
-        self._sample = Sample(futures, {future: known.get(future, began_s) for future in futures}, now_s)
+        self._sample = Sample(futures, {future: known.get(future, new) for future in futures}, now_s)
         fast.watched = next((future for future in futures if future in known), None)
 
-    def finished(self, future: Future[Any]) -> float:
-        """The watched future has its value; returns for how many seconds it has run, about."""
+    def finished(self, future: Future[Any]) -> tuple[float, float]:
+        """The watched future has its value; returns for how many seconds it has run, about, and how many surely."""
         sample = self._sample
-        started_s = sample.since_s.get(future)
+        since = sample.since.get(future)
         now_s = self._clock()
-        if started_s is None:  # the helper has looked a moment ago
+        if since is None:  # the helper has looked a moment ago
             fast.watched = None
-            return 0.0
+            return 0.0, 0.0
         outer = sample.futures[sample.futures.index(future) + 1 :]
         fast.watched = outer[0] if outer else None
-        return now_s - started_s
+        return now_s - since.about_s, now_s - since.seen_s
 
     def suspend(self) -> Sample:
         """The running task sets itself aside, with its stack."""

@@ -81,6 +81,21 @@ def test_value_that_nobody_wants_any_more_counts_for_nobody(page: Page) -> None:
 def test_share_leaves_once() -> None:
     account = Account()
     account.own_s, account.here_s, account.other_s = 3.0, 2.0, 1.0
-    assert account.give(4.0) == Share(3.0, 1.0)
-    assert account.give(4.0) == Share(0.0, 1.0)
+    assert account.give(4.0, 3.0) == Share(3.0, 1.0)
+    assert account.give(4.0, 3.0) == Share(0.0, 1.0)
     assert account.cost_s == 6.0
+
+
+def test_pieces_that_have_left_count_for_what_is_around_them() -> None:
+    account = Account()
+    for at_s, ran_s in (1.0, 0.5), (2.0, 0.3), (3.0, 0.7):
+        account.ran_s = at_s
+        account.give(ran_s, ran_s)
+    account.ran_s = 3.5
+    assert account.left(0.2) == (3.5, 0.0, 0.0)
+    assert account.left(2.4) == (3.5, 1.0, 0.7)
+    account.ran_s = 4.0
+    assert account.left(0.4) == (4.0, 0.0, 0.0)
+    assert account.left(4.0) == (4.0, 1.5, 0.7)
+    account.give(4.0, 4.0)
+    assert account.left(4.0) == (4.0, 4.0, 4.0)

@@ -44,10 +44,10 @@ def test_future_that_is_seen_twice_is_watched_and_timed_from_the_first_time() ->
     watcher.look()
     assert fast.watched is inner
     clock.now_s = 1.5
-    assert watcher.finished(inner) == 1.5
+    assert watcher.finished(inner) == (1.5, 1.5)
     assert fast.watched is outer
     clock.now_s = 2.0
-    assert watcher.finished(outer) == 2.0
+    assert watcher.finished(outer) == (2.0, 2.0)
     assert fast.watched is None
 
 
@@ -61,7 +61,7 @@ def test_those_that_are_new_began_between_two_looks() -> None:
     fast.current = inner = stack(outer)
     watcher.look()
     clock.now_s = 2.0
-    assert watcher.finished(inner) == 1.5
+    assert watcher.finished(inner) == (1.5, 1.0)
 
 
 def test_only_the_outer_one_is_watched_if_the_inner_is_new() -> None:
@@ -90,10 +90,10 @@ def test_suspended_stack_is_watched_again_when_it_goes_on() -> None:
     watcher.resume(sample)
     assert fast.watched is waiting
     clock.now_s = 3.0
-    assert watcher.finished(waiting) == 3.0
+    assert watcher.finished(waiting) == (3.0, 3.0)
 
 
 def test_future_that_ends_just_when_it_is_looked_at_costs_nothing() -> None:
     watcher = Watcher(Clock())
-    assert watcher.finished(stack(stack(None))) == 0.0
+    assert watcher.finished(stack(stack(None))) == (0.0, 0.0)
     assert fast.watched is None
