@@ -38,7 +38,7 @@ from hdphrs.scheduler.assigned import Assigned, path_of, root_of
 from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.keep import GATHER_BEATS, Keeper
 from hdphrs.scheduler.meter import Account, Meter, Share
-from hdphrs.scheduler.note import Noter, Timed, plain
+from hdphrs.scheduler.note import Noter, plain
 from hdphrs.scheduler.reuse import Reuse, fill
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook, CodeShelf
@@ -231,7 +231,7 @@ class Hub:
                 continue
             function = take(future)
             if function is not None:
-                self._execute(future, function)
+                self._execute(future, plain(function))
 
     def _make_greenlets(self) -> NoReturn:
         """Make a greenlet whenever this one is switched to.
@@ -274,12 +274,10 @@ class Hub:
             self._flush()
             account = self._meter.open(future)
             self._enter(root_of(future), account)
-            keen = isinstance(function, Timed) and function.keen
-            function = plain(function)
             error, value = self._call(future, function, future._content, {})
             if error is None:
                 self._meter.enter(account)
-                self._keeper.keep(future, function, value, account.cost_s, account.ran_s, account, keen=keen)
+                self._keeper.keep(future, function, value, account.cost_s, account.ran_s, account)
             self._enter(None, None)
             self._meter.close(future)
             self._meter.credit(future, account.cost_s, Share(account.own_s, account.here_s))

@@ -13,8 +13,8 @@ from typing import Any
 
 from hdphrs.api import future as fast
 from hdphrs.api.future import Future, name_of
+from hdphrs.api.memo import Wish, wish_of
 from hdphrs.config import LEDGER_PIECE_BYTE_COST_S, LEDGER_PIECE_COST_S, PIECE_BYTE_COST_S, PIECE_COST_S
-from hdphrs.protocol.pieces import is_keen
 from hdphrs.protocol.tasks import Piece, Verdict
 from hdphrs.scheduler.assigned import path_of, root_of
 from hdphrs.scheduler.meter import Account, Meter, Share
@@ -51,6 +51,7 @@ class Keeper:
         """How many there are; the more, the more a piece must have cost."""
         self.watcher = Watcher(meter.ran_s)
         self._meter = meter
+        self._ledger = ledger
         self._cost_s = LEDGER_PIECE_COST_S if ledger else PIECE_COST_S
         self._byte_cost_s = LEDGER_PIECE_BYTE_COST_S if ledger else PIECE_BYTE_COST_S
         self._gathered: deque[tuple[list[object], Share]] = deque()
@@ -76,7 +77,7 @@ class Keeper:
             cost_s = ran_s + account.below_s.pop(future, 0.0)
             if timed.keen or cost_s >= self._cost_s * self.nodes:
                 self._meter.enter(account)
-                self.keep(future, timed.function, value, cost_s, ran_s, account, keen=timed.keen)
+                self.keep(future, timed.function, value, cost_s, ran_s, account)
 
     def keep(
         self,
@@ -86,8 +87,6 @@ class Keeper:
         cost_s: float,
         ran_s: float,
         account: Account,
-        *,
-        keen: bool = False,
     ) -> None:
         """A child has been run here; the root keeps its value if that has cost enough and may be needed again.
 
@@ -95,19 +94,21 @@ class Keeper:
             cost_s: the work behind the value.
             ran_s: for how long it has run on its stack at least, children in place included.
             account: that of the stack.
-            keen: keep it whatever it has cost.
         """
         enough_s = self._cost_s * self.nodes
+        keen = self._ledger and wish_of(function) is Wish.ALWAYS
         if not (keen or cost_s >= enough_s) or not root_of(future).spark.task.supervised:
             return
-        check = self._check(function, future._content)
         outcome = dump_result(name_of(function), value, cost_s)
-        if check is None or outcome.verdict is not Verdict.VALUE:
+        if outcome.verdict is not Verdict.VALUE:
             return
         size_cost_s = self._byte_cost_s * len(outcome.data)
         left = account.left(ran_s)
         is_new = cost_s - left.sum_s + enough_s >= size_cost_s or ran_s >= COVERS * left.dearest_s
-        if not (cost_s >= size_cost_s and is_new) and not is_keen(check):
+        if not (keen or (cost_s >= size_cost_s and is_new)):
+            return
+        check = self._check(function, future._content)
+        if check is None:
             return
         piece = pack_piece(Piece(path_of(future), check, outcome))
         share = account.give(cost_s, ran_s)

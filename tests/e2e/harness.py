@@ -157,9 +157,10 @@ def cluster(folder: Path) -> Iterator[Cluster]:
 
 
 def _shared_memory() -> set[Path]:
-    """Named shared memory; semaphores are of other programs, ours has none."""
+    """Named shared memory, but for what other programs have that may run beside: semaphores, and folders of joblib."""
     folder = Path("/dev/shm")
-    return {path for path in folder.iterdir() if not path.name.startswith("sem.")} if folder.exists() else set()
+    names = folder.iterdir() if folder.exists() else ()
+    return {path for path in names if not path.name.startswith(("sem.", "joblib_"))}
 
 
 def result_of(completed: subprocess.CompletedProcess[str]) -> str:
