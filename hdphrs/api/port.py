@@ -45,6 +45,16 @@ class Port(Protocol):
     def export(self) -> None:
         """A spark has just been made, and the node asks for some, or this one may have been run before."""
 
+    def topic(self) -> bytes:
+        """A name for one search, under which its tasks tell each other what they find; the same if the caller is run
+        again."""
+
+    def tell(self, topic: bytes, rank: float, find: object) -> None:
+        """Let all others know a find, if nothing better is known here; it may be lost, and takes no time here."""
+
+    def best(self, topic: bytes) -> tuple[float, Any] | None:
+        """The best find of all that have arrived here, with its rank; the same object as long as there is no better."""
+
     def nodes(self) -> Sequence[NodeId]:
         """All live nodes, this one first."""
 

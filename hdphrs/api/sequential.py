@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import count
 from typing import Any, TypeVar
 
 from hdphrs.api import future as fast
+from hdphrs.api.board import Board
 from hdphrs.api.future import DONE, FAILED, Future, state
 from hdphrs.errors import UsageError
 from hdphrs.protocol.tasks import ROOT, NodeId
@@ -19,6 +21,10 @@ T = TypeVar("T")
 
 class SequentialPort:
     """Runs each task when it is spawned; an exception waits in the future for `get`, as elsewhere."""
+
+    def __init__(self) -> None:
+        self._board: Board[object] = Board()
+        self._topics = count()
 
     def spawn(
         self,
@@ -54,6 +60,15 @@ class SequentialPort:
 
     def export(self) -> None:
         """Nobody is hungry: there is nobody else."""
+
+    def topic(self) -> bytes:
+        return next(self._topics).to_bytes(8, "big")
+
+    def tell(self, topic: bytes, rank: float, find: object) -> None:
+        self._board.improve(topic, rank, find)
+
+    def best(self, topic: bytes) -> tuple[float, Any] | None:
+        return self._board.best(topic)
 
     def nodes(self) -> Sequence[NodeId]:
         return [ROOT]

@@ -60,7 +60,7 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
         book = _book(settings, driver, program)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(driver.tick)
-            nursery.start_soon(crew.run, driver.handle, core.counters)
+            nursery.start_soon(crew.run, driver.handle, core.counters, driver.spread)
             nursery.start_soon(program.pump)
             nursery.start_soon(_listen_to_program, program, driver, driver.handle if book is None else book.admit)
             nursery.start_soon(watch_leash, driver)
@@ -118,7 +118,7 @@ async def _member_life(settings: NodeSettings, crew: Crew, driver: Driver) -> Ha
         nursery.start_soon(obey_signals, driver, settings.grace_s)
         await _join(transport, driver, settings)
         nursery.start_soon(driver.tick)
-        nursery.start_soon(crew.run, driver.handle, driver.core.counters)
+        nursery.start_soon(crew.run, driver.handle, driver.core.counters, driver.spread)
         nursery.start_soon(driver.keep_telling)
         await driver.halted.wait()
         assert driver.halt is not None

@@ -14,6 +14,7 @@ from typing import Any
 
 import trio
 
+from hdphrs.api.board import Board
 from hdphrs.config import PIECE_COST_S
 from hdphrs.errors import StartError
 from hdphrs.node.books import Books, Work
@@ -59,6 +60,7 @@ STILLBIRTHS_MAX = 3
 """Schedulers that may die one after the other before they are ready."""
 
 Handle = Callable[[Sequence[Event]], None]
+Spread = Callable[[bytes, float, bytes], None]
 
 
 class _Scheduler:
@@ -132,6 +134,8 @@ class Crew:
         self._books = Books()
         self._nursery: trio.Nursery | None = None
         self._handle: Handle | None = None
+        self._spread: Spread | None = None
+        self._board: Board[bytes] = Board()
         self._nudged = trio.Event()
         self._counters: dict[str, int] = {}
         self._stopping = False
@@ -182,6 +186,19 @@ class Crew:
         for scheduler in self._schedulers.values():
             scheduler.link.post([local.NODES, nodes])
 
+    def tell(self, topic: bytes, rank: float, find: bytes) -> bool:
+        """Let the schedulers know what a task has found, if it is better than what was known here; whether it was."""
+        if not self._board.improve(topic, rank, find):
+            return False
+        for scheduler in self._schedulers.values():
+            scheduler.link.post([local.FOUND, topic, rank, find])
+            scheduler.link.flush()
+        return True
+
+    def found(self) -> list[tuple[bytes, float, bytes]]:
+        """The best of what tasks have found, search by search."""
+        return self._board.all()
+
     def flush(self) -> None:
         """Send what has been posted."""
         for scheduler in self._schedulers.values():
@@ -189,13 +206,15 @@ class Crew:
 
     # ---- life ------------------------------------------------------------------------------------------------
 
-    async def run(self, handle: Handle, counters: dict[str, int]) -> None:
+    async def run(self, handle: Handle, counters: dict[str, int], spread: Spread) -> None:
         """Serve all schedulers, and replace those that die, until cancelled.
 
         Args:
             handle: takes their events.
             counters: where to count what only the schedulers know.
+            spread: takes what their tasks have found.
         """
+        self._spread = spread
         self._handle = handle
         self._counters = counters
         counters.update(sparks_made=0, tasks_run=0, pieces_used=0, pieces_mismatched=0)
@@ -278,6 +297,10 @@ class Crew:
             case [local.ABOUT, serial, summary]:
                 scheduler.arguments[serial] = summary
                 return None
+            case [local.FOUND, topic, rank, find]:
+                assert self._spread is not None
+                self._spread(topic, rank, find)
+                return None
             case [local.REUSED, used, mismatched]:
                 self._counters["pieces_used"] += used
                 self._counters["pieces_mismatched"] += mismatched
@@ -289,6 +312,8 @@ class Crew:
                 scheduler.ready = True
                 self._stillbirths = 0
                 scheduler.link.post([local.NODES, self._nodes])
+                for find in self.found():
+                    scheduler.link.post([local.FOUND, *find])
                 return SchedulerUp(origin)
             case _:
                 return understand(origin, message)

@@ -18,7 +18,7 @@ from hdphrs.protocol.events import Event, Suspected, Tick
 from hdphrs.protocol.messages import Keep
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.tasks import PROGRAM, ROOT, Member, NodeId, Origin, Outcome, Parting, Piece, Spark
-from hdphrs.transport.interface import Fenced, Noted, Transport, TransportEvent
+from hdphrs.transport.interface import Fenced, Noted, Told, Transport, TransportEvent
 from hdphrs.wire import local
 from hdphrs.wire.codec import pack_outcome
 
@@ -46,6 +46,8 @@ class Schedulers(Protocol):
     def tell_nodes(self, nodes: list[NodeId]) -> None: ...
     def kept(self, pieces: Sequence[Piece]) -> None: ...
     def work(self) -> Work: ...
+    def tell(self, topic: bytes, rank: float, find: bytes) -> bool: ...
+    def found(self) -> list[tuple[bytes, float, bytes]]: ...
     def flush(self) -> None: ...
     async def stop(self) -> None: ...
 
@@ -126,6 +128,8 @@ class Driver:
             self.root_gone.set()
         if isinstance(event, Noted):
             self._on_work(event.sender, Work(*event.seconds))
+        elif isinstance(event, Told):
+            self._schedulers.tell(event.topic, event.rank, event.find)
         elif isinstance(event, Fenced):
             self.root_gone.set()  # it has ruled
             self.end(fx.Halt("declared dead while it was cut off or stopped", rejoin=True))
@@ -172,6 +176,8 @@ class Driver:
             case fx.Admit(ticket, member):
                 self._slots[member.node] = member.slots
                 self._peers().admit(ticket, member)
+                for find in self._schedulers.found():
+                    self._peers().tell(member.node, *find)
                 self._on_join(member)
             case fx.Connect(member):
                 self._peers().connect(member)
@@ -219,6 +225,12 @@ class Driver:
         elif self._transport is not None:
             self._transport.note(ROOT, work)
         return work
+
+    def spread(self, topic: bytes, rank: float, find: bytes) -> None:
+        """A task here has found something: let all tasks of its search know, if it is news."""
+        if self._schedulers.tell(topic, rank, find) and self._transport is not None:
+            for node in self.core.live_nodes()[1:]:
+                self._transport.tell(node, topic, rank, find)
 
     async def keep_telling(self) -> None:
         """Tell it again and again, for the case that this node dies, until cancelled."""

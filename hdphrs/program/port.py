@@ -140,6 +140,15 @@ class ProgramPort:
     def export(self) -> None:
         """A program keeps no sparks to itself."""
 
+    def topic(self) -> bytes:
+        return child_path(PROGRAM_PATH, next(self._spawned))
+
+    def tell(self, topic: bytes, rank: float, find: object) -> None:
+        """A program runs no task of a search."""
+
+    def best(self, topic: bytes) -> tuple[float, Any] | None:
+        return None
+
     def nodes(self) -> Sequence[NodeId]:
         return self._nodes
 

@@ -36,6 +36,7 @@ from hdphrs.errors import CannotTravelError, UsageError
 from hdphrs.protocol.tasks import NodeId, Outcome, Task
 from hdphrs.scheduler.assigned import Assigned, path_of, root_of
 from hdphrs.scheduler.export import Exporter
+from hdphrs.scheduler.finds import Finds
 from hdphrs.scheduler.keep import GATHER_BEATS, Keeper
 from hdphrs.scheduler.meter import Account, Meter, Share
 from hdphrs.scheduler.note import Noter, plain
@@ -103,6 +104,7 @@ class Hub:
         self._polled_s = 0.0
         self._reported = 0
         self._nodes: list[NodeId] = []
+        self._finds = Finds(self._tell)
 
     # ---- the port of the tasks -------------------------------------------------------------------------------
 
@@ -149,6 +151,18 @@ class Hub:
         if threading.get_ident() == self._thread:
             self._receive(block=False)
         return future._status is DONE or future._status is FAILED
+
+    def topic(self) -> bytes:
+        parent = fast.current
+        assert parent is not None, "only tasks search"
+        return child_path(path_of(parent), fast.spawned)
+
+    def tell(self, topic: bytes, rank: float, find: object) -> None:
+        self._finds.tell(topic, rank, find)
+
+    def best(self, topic: bytes) -> tuple[float, Any] | None:
+        self._receive(block=False)
+        return self._finds.best(topic)
 
     def nodes(self) -> Sequence[NodeId]:
         return self._nodes
@@ -415,6 +429,8 @@ class Hub:
                 case [local.NODES, nodes]:
                     self._nodes = nodes
                     self._keeper.nodes = len(nodes)
+                case [local.FOUND, topic, rank, find]:
+                    self._finds.hear(topic, rank, find)
                 case [local.QUIT]:
                     _leave()
                 case _:

@@ -31,7 +31,17 @@ class Noted:
     seconds: tuple[float, ...]
 
 
-TransportEvent = Received | Suspected | Arrived | Fenced | Noted
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A task of `sender` has found something (`hdphrs/api/board.py`)."""
+
+    sender: NodeId
+    topic: bytes
+    rank: float
+    find: bytes
+
+
+TransportEvent = Received | Suspected | Arrived | Fenced | Noted | Told
 
 Deliver = Callable[[TransportEvent], None]
 """Takes one event into the driver's inbox, at once and without blocking, in the order of the calls.  What it
@@ -66,6 +76,10 @@ class Transport(Protocol):
     def note(self, to: NodeId, seconds: Sequence[float]) -> None:
         """Let a peer know some durations, as `Noted`: before what is sent from now on, unless the connection breaks,
         or newer ones take their place.  Lost if `to` is fenced or not known yet."""
+
+    def tell(self, to: NodeId, topic: bytes, rank: float, find: bytes) -> None:
+        """Let a peer know what a task has found, as `Told`, in place of what it was to be told before of the same
+        search; lost as notes are."""
 
     def admit(self, ticket: int, member: Member) -> None:
         """At the root: the newcomer behind `ticket` of `Arrived` is `member` from now on."""

@@ -23,7 +23,7 @@ from hdphrs.errors import InternalError, StartError
 from hdphrs.protocol.events import Arrived, Received, Suspected
 from hdphrs.protocol.messages import Message
 from hdphrs.protocol.tasks import ROOT, Member, NodeId
-from hdphrs.transport.interface import Deliver, Fenced, Noted
+from hdphrs.transport.interface import Deliver, Fenced, Noted, Told
 from hdphrs.wire.codec import pack_message, unpack_message
 
 ADDRESS = "memory"
@@ -225,6 +225,11 @@ class MemoryTransport:
         """See `Transport.note`; here it takes no time."""
         if to in self._known and to not in self._fenced and not self._dead.is_set():
             self._network._nodes[to]._deliver(Noted(self.node, tuple(seconds)))
+
+    def tell(self, to: NodeId, topic: bytes, rank: float, find: bytes) -> None:
+        """See `Transport.tell`; here it takes no time."""
+        if to in self._known and to not in self._fenced and not self._dead.is_set():
+            self._network._nodes[to]._deliver(Told(self.node, topic, rank, find))
 
     def admit(self, ticket: int, member: Member) -> None:
         """See `Transport.admit`."""

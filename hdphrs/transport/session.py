@@ -12,6 +12,8 @@ Frames of a connection, after the greeting:
     [ASK]                   please acknowledge now
     [NOTE, seconds]         news that are worth nothing once there are newer ones: some durations, as floats; only the
                             latest is sent, before anything else, and it is lost with the connection
+    [TOLD, topic, rank, find]  what a task of a search has found: of each search only the latest is sent, and it is lost
+                            with the connection
 
 When a connection begins, each end says how far it has received (`greeting.py`) and calls `resume` with the
 other's word: what the peer has is forgotten, the rest is sent again.
@@ -23,14 +25,16 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from hdphrs.api.board import FIND_BYTES_MAX, TOPIC_BYTES_MAX, TOPICS_MAX
 from hdphrs.errors import ProtocolError
-from hdphrs.wire.codec import unpack_many, unpack_natural, unpack_seconds
+from hdphrs.wire.codec import unpack_bytes, unpack_many, unpack_natural, unpack_seconds
 from hdphrs.wire.framing import encode_frame
 
 DATA: Final = 0
 ACK: Final = 1
 ASK: Final = 2
 NOTE: Final = 3
+TOLD: Final = 4
 
 NOTE_ITEMS: Final = 3
 """Durations in one note."""
@@ -46,9 +50,15 @@ BATCH_BYTES: Final = 1 << 18
 class Session:
     """One end of a pair of nodes."""
 
-    def __init__(self, on_note: Callable[[tuple[float, ...]], None] = lambda seconds: None) -> None:
-        """`on_note` takes what the peer notes."""
+    def __init__(
+        self,
+        on_note: Callable[[tuple[float, ...]], None] = lambda seconds: None,
+        on_told: Callable[[bytes, float, bytes], None] = lambda topic, rank, find: None,
+    ) -> None:
+        """`on_note` takes what the peer notes, `on_told` what its tasks have found."""
         self._on_note = on_note
+        self._on_told = on_told
+        self._told: dict[bytes, tuple[float, bytes]] = {}
         self._noted: tuple[float, ...] | None = None
         self.received = 0
         """Number of the last message received; the peer hears it when a connection begins."""
@@ -90,6 +100,13 @@ class Session:
         """Let the peer know these durations, in place of the last ones if they are still here."""
         self._noted = tuple(seconds)
 
+    def tell(self, topic: bytes, rank: float, find: bytes) -> None:
+        """Let the peer know this find, in place of the last one of its search if that is still here."""
+        self._told.pop(topic, None)
+        self._told[topic] = rank, find
+        if len(self._told) > TOPICS_MAX:
+            del self._told[next(iter(self._told))]
+
     def ask(self) -> None:
         """Make the peer acknowledge everything sent so far."""
         self._asks = True
@@ -101,6 +118,9 @@ class Session:
         if self._noted is not None:
             parts.append(encode_frame([NOTE, self._noted]))
             self._noted = None
+        for topic, (rank, find) in self._told.items():
+            parts.append(encode_frame([TOLD, topic, rank, find]))
+        self._told.clear()
         if self._owes_ack or (self._unsent and self.received > self._acknowledged):
             parts.append(encode_frame([ACK, self.received]))
             self._acknowledged = self.received
@@ -134,6 +154,9 @@ class Session:
                 return None
             if kind == NOTE and size == 2 and type(frame[1]) is list and len(frame[1]) == NOTE_ITEMS:
                 self._on_note(unpack_many(frame[1], unpack_seconds, "note"))
+                return None
+            if kind == TOLD and size == 4:
+                self._on_told(*_unpack_find(*frame[1:]))
                 return None
             if kind == ASK and size == 1:
                 self._owes_ack = True
@@ -173,6 +196,13 @@ class Session:
         for queue in (self._kept, self._unsent):
             while queue and seq > self._pushed - len(self._unsent) - len(self._kept):
                 queue.popleft()
+
+
+def _unpack_find(topic: object, rank: object, find: object) -> tuple[bytes, float, bytes]:
+    topic, find = unpack_bytes(topic), unpack_bytes(find)
+    if type(rank) is not float or rank != rank or len(topic) > TOPIC_BYTES_MAX or len(find) > FIND_BYTES_MAX:
+        raise ProtocolError("not a find of a search")
+    return topic, rank, find
 
 
 _ASK_FRAME: Final = encode_frame([ASK])

@@ -137,6 +137,12 @@ class TcpTransport:
         if peer is not None:
             peer.note(seconds)
 
+    def tell(self, to: NodeId, topic: bytes, rank: float, find: bytes) -> None:
+        """See `Transport.tell`."""
+        peer = self._peers.get(to)
+        if peer is not None:
+            peer.tell(topic, rank, find)
+
     def admit(self, ticket: int, member: Member) -> None:
         """See `Transport.admit`."""
         peer = self._peer(member.node)

@@ -30,6 +30,7 @@ BYE: Final = 8  # [BYE]: the program has ended
 KEEP: Final = 15  # [KEEP, [piece, ...], own_s, here_s]
 REUSED: Final = 16  # [REUSED, used, mismatched]: pieces that a re-run has used; and that were not of the same call
 ABOUT: Final = 14  # [ABOUT, serial, summary]: the arguments of a task that has crashed before, and is tried again
+FOUND: Final = 30  # [FOUND, topic, rank, find], both ways: what a task of a search has found, see api/board.py
 
 # From the node.
 START: Final = 9  # [START, [[serial, spark], ...]]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
 import pytest
+
+from tests.examples.conftest import EXAMPLES
 
 Script = Callable[..., list[str]]
 
@@ -132,6 +135,21 @@ def test_mandelbrot_paints_the_same_picture_however_it_is_divided(script: Script
     assert picture.startswith(b"\x89PNG\r\n\x1a\n")
 
 
+@every_skeleton
+@pytest.mark.parametrize("density", ["0", "0.5", "0.9", "1"])
+def test_clique(script: Script, skeleton: str, density: str) -> None:
+    graph = runpy.run_path(str(EXAMPLES / "clique.py"))["random_graph"](13, float(density), 5)
+    cliques = [
+        members
+        for members in range(1, 1 << 13)
+        if all(members & ~graph[vertex] == 1 << vertex for vertex in range(13) if members >> vertex & 1)
+    ]
+    lines = script("clique.py", "13", "--density", density, "--seed", "5", "--skeleton", skeleton)
+    assert result(lines) == max(map(int.bit_count, cliques))
+    if skeleton != "seq":
+        assert sum(1 << int(vertex) for vertex in lines[0].split()[1:]) in cliques
+
+
 def test_hello_nodes_greets_from_each_node(script: Script) -> None:
     *greetings, last = script("hello_nodes.py")
     assert [greeting.split(":")[0] for greeting in greetings] == ["hello from node 0"]
@@ -154,6 +172,8 @@ def test_hello_nodes_greets_from_each_node(script: Script) -> None:
         "mandelbrot.py 0",
         "uts.py T9",
         "uts.py T1 --grain 0",
+        "clique.py 0",
+        "clique.py 9 --density 2",
     ],
 )
 def test_bad_arguments_are_refused_in_one_line(

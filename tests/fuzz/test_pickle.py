@@ -51,6 +51,7 @@ def test_what_pickles_is_imported_only_where_user_code_runs() -> None:
     assert _importers(pickling) == {
         "program/port.py",
         "scheduler/export.py",
+        "scheduler/finds.py",
         "scheduler/hub.py",
         "scheduler/keep.py",
         "scheduler/reuse.py",

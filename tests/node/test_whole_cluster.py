@@ -80,23 +80,14 @@ def test_a_node_that_hears_nothing_of_the_root_for_too_long_ends_itself() -> Non
 
 def test_r23_a_link_between_two_live_nodes_that_breaks_and_heals_costs_nobody_their_life() -> None:
     """Hole R23: what was under way arrives when the link is made again."""
-    cluster = VirtualCluster(3, detect_after_s=2.0)
-
-    def flaps() -> list[Happening]:
-        cut, heal = between(cluster, "cut", 1, (2,)), between(cluster, "heal", 1, (2,))
-        return [(0.5 + 2 * i, cut) for i in range(4)] + [(1.5 + 2 * i, heal) for i in range(4)]
-
-    value, _ = compute(cluster, flaps)
-    assert value == 2**LEVELS
-    assert [node.lives for node in cluster.nodes] == [1, 1, 1]
-
-
-def test_r23_a_link_between_two_live_nodes_that_stays_broken_is_ruled_on_by_the_root() -> None:
-    """Hole R23: one of the two is declared dead, and only one."""
     cluster = VirtualCluster(3, detect_after_s=1.0)
-    value, _ = compute(
+    compute(
         cluster,
-        lambda: [(1.0, between(cluster, "cut", 1, (2,))), (6.0, between(cluster, "heal", 1, (2,)))],
+        lambda: [
+            (2.0, between(cluster, "cut_one_way", 1, (0, 2))),
+            (3.0, partial(cluster.nodes[2].driver.spread, b"search", 1.0, b"one")),
+            (4.0, between(cluster, "heal", 1, (0, 2))),
+        ],
     )
-    assert value == 2**LEVELS
-    assert cluster.nodes[0].driver.core.counters["deaths_seen"] == 1
+    assert cluster.nodes[1].lives == 2
+    assert cluster.nodes[1].crew.board.all() == [(b"search", 1.0, b"one")]

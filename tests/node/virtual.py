@@ -14,6 +14,7 @@ from typing import Any
 
 import trio
 
+from hdphrs.api.board import Board
 from hdphrs.config import CoreConfig
 from hdphrs.node.books import Work
 from hdphrs.node.driver import Driver
@@ -135,6 +136,7 @@ class VirtualCrew:
 
     def __init__(self) -> None:
         self.schedulers: dict[Origin, VirtualScheduler] = {}
+        self.board: Board[bytes] = Board()
 
     def teach(self, origin: Origin, digest: bytes, data: bytes) -> None:
         """Trees need no code."""
@@ -144,6 +146,12 @@ class VirtualCrew:
 
     def deliver(self, origin: Origin, slot: int, outcome: Outcome) -> None:
         self.schedulers[origin].deliver(slot, outcome)
+
+    def tell(self, topic: bytes, rank: float, find: bytes) -> bool:
+        return self.board.improve(topic, rank, find)
+
+    def found(self) -> list[tuple[bytes, float, bytes]]:
+        return self.board.all()
 
     def demand(self, wanted: bool) -> None:
         """Virtual schedulers export everything anyway."""
@@ -185,6 +193,8 @@ class VirtualNode:
 
     def __init__(self, cluster: VirtualCluster, number: int) -> None:
         self.scope = trio.CancelScope()
+        self.crew = VirtualCrew()
+        """That of its present life."""
         self.lives = 0
         self._cluster = cluster
         self._number = number
@@ -212,7 +222,7 @@ class VirtualNode:
         self.lives += 1
         cluster = self._cluster
         choose = random.Random(f"{cluster.seed} {self._number} {self.lives}").randrange
-        crew = VirtualCrew()
+        crew = self.crew = VirtualCrew()
         if self._number == 0:
             make, program, node = Node.root, cluster.program, ROOT
         else:

@@ -7,7 +7,7 @@ killed (`on_nodes.py`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from itertools import accumulate
 from typing import Any, TypeAlias
 
@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hdphrs
+from hdphrs.skeletons import search
 
 Runner = Callable[..., Any]
 """`runner(main, *args)`: the value of `main(*args)`, run as the first task of a program."""
@@ -178,3 +179,80 @@ def a_buffer(run: Runner, skeleton: Any, size: int, ordered: bool, given_items: 
     results = run(program)
     expected = [square(item) for item in given_items]
     assert (results if ordered else sorted(results)) == (expected if ordered else sorted(expected))
+
+
+# ---- searches ------------------------------------------------------------------------------------------------
+
+Sack: TypeAlias = tuple[int, int, int]
+"""Of a knapsack: items decided on, their value, the room that is left."""
+
+Goods: TypeAlias = list[tuple[int, int]]
+"""What there is to pack: value and weight."""
+
+depths = st.one_of(st.none(), st.integers(1, 4))
+goods = st.lists(st.tuples(st.integers(0, 20), st.integers(1, 9)), max_size=7)
+
+
+def packed(things: Goods, sack: Sack) -> list[Sack]:
+    """The sacks with one decision more."""
+    search.SPLIT_S = search.LISTEN_S = 0.0  # wherever this runs: small trees are to be split too
+    index, value, room = sack
+    if index == len(things):
+        return []
+    more, weight = things[index]
+    taken = [(index + 1, value + more, room - weight)] if weight <= room else []
+    return [*taken, (index + 1, value, room)]
+
+
+def worth(things: Goods, sack: Sack) -> int | None:
+    return sack[1] if sack[0] == len(things) else None
+
+
+def at_best(things: Goods, sack: Sack) -> int:
+    """If everything that is left fitted in."""
+    return sack[1] + sum(value for value, _ in things[sack[0] :])
+
+
+def all_sacks(things: Goods, sack: Sack) -> list[Sack]:
+    """The whole tree in depth-first order."""
+    return [sack, *(below for child in packed(things, sack) for below in all_sacks(things, child))]
+
+
+def written(sack: Sack) -> str:
+    return f"{sack} "
+
+
+def is_worth(things: Goods, value: int, sack: Sack) -> bool:
+    return worth(things, sack) == value
+
+
+@prop(skeleton=three("enumerate"), things=goods, room=st.integers(0, 30), depth=depths)
+def an_enumeration(run: Runner, skeleton: Any, things: Goods, room: int, depth: int | None) -> None:
+    def program() -> str:
+        return str(skeleton(partial(packed, things), written, add, (0, 0, room), "^", depth=depth))
+
+    assert run(program) == reduce(add, map(written, all_sacks(things, (0, 0, room))), "^")
+
+
+@prop(skeleton=three("decide"), things=goods, room=st.integers(0, 30), wanted=st.integers(0, 60), depth=depths)
+def a_decision(run: Runner, skeleton: Any, things: Goods, room: int, wanted: int, depth: int | None) -> None:
+    found = partial(is_worth, things, wanted)
+
+    def program() -> Any:
+        return skeleton(partial(packed, things), found, (0, 0, room), depth=depth)
+
+    answers = list(filter(found, all_sacks(things, (0, 0, room))))
+    answer = run(program)
+    assert answer in answers if answers else answer is None
+
+
+@prop(skeleton=three("maximise"), things=goods, room=st.integers(0, 30), bounded=st.booleans(), depth=depths)
+def an_optimisation(run: Runner, skeleton: Any, things: Goods, room: int, bounded: bool, depth: int | None) -> None:
+    def program() -> Any:
+        bound = partial(at_best, things) if bounded else None
+        return skeleton(partial(packed, things), partial(worth, things), bound, (0, 0, room), depth=depth)
+
+    solutions = [sack for sack in all_sacks(things, (0, 0, room)) if sack[0] == len(things)]
+    value, sack = run(program)
+    assert value == max(solution[1] for solution in solutions) == sack[1]
+    assert sack in solutions

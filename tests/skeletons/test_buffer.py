@@ -62,6 +62,7 @@ class Slow(SequentialPort):
     """Tasks end when they are waited for, and when the test says so."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.flying: dict[int, Future[Any]] = {}
 
     def spawn(self, function: Callable[..., Any], args: Any, kwargs: Any, supervised: bool | None) -> Future[Any]:

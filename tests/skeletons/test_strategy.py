@@ -26,6 +26,7 @@ class Cluster(SequentialPort):
     """Several nodes in one process: a placed task runs at once, and takes its node for its own."""
 
     def __init__(self, count: int) -> None:
+        super().__init__()
         self.here = NodeId(0)
         self.count = count
         self.placed: list[NodeId] = []

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hdphrs.api.board import FIND_BYTES_MAX, TOPIC_BYTES_MAX, TOPICS_MAX
 from hdphrs.errors import ProtocolError
 from hdphrs.transport.session import ACK_AFTER_BYTES, BATCH_BYTES, Session
 from hdphrs.wire.framing import FrameDecoder
@@ -165,6 +166,12 @@ def test_batches_are_bounded() -> None:
         ([0, 1, None], "not a frame"),
         ([0, 1, "x"], "not a frame"),
         ([4], "not a frame"),
+        ([5], "not a frame"),
+        ([4, b"topic", 1, b"find"], "not a find"),
+        ([4, b"topic", float("nan"), b"find"], "not a find"),
+        ([4, bytes(TOPIC_BYTES_MAX + 1), 1.0, b"find"], "not a find"),
+        ([4, b"topic", 1.0, bytes(FIND_BYTES_MAX + 1)], "not a find"),
+        ([4, "topic", 1.0, b"find"], "bytes"),
         ([3, [0.0, 1.0]], "not a frame"),
         ([3, [0.0, 1.0, -1.0]], "duration"),
         ([], "not a frame"),
@@ -189,6 +196,26 @@ def test_latest_note_arrives_before_what_is_sent_after_it() -> None:
     b.take(len(b.under_way))
     assert noted == [(4.0, 5.0, 6.0)]
     assert b.delivered == [["x"]]
+
+
+def test_latest_find_of_each_search_arrives() -> None:
+    a, b = Session(), End()
+    told: list[tuple[bytes, float, bytes]] = []
+    b.session = Session(on_told=lambda *find: told.append(find))
+    for rank in (1.0, 2.0):
+        for topic in (b"one", b"two"):
+            a.tell(topic, rank, b"find")
+    b.under_way = a.batch()
+    b.take(len(b.under_way))
+    assert told == [(b"one", 2.0, b"find"), (b"two", 2.0, b"find")]
+    assert a.batch() == b""
+
+
+def test_finds_of_many_searches_do_not_pile_up() -> None:
+    a = Session()
+    for number in range(2 * TOPICS_MAX):
+        a.tell(b"%d" % number, 1.0, b"")
+    assert a.batch().count(b"\xcb") == TOPICS_MAX  # how msgpack begins a float
 
 
 def test_peer_that_has_forgotten_is_a_protocol_error() -> None:

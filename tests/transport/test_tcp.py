@@ -16,7 +16,7 @@ from hdphrs.errors import CannotTravelError, InternalError, StartError, UsageErr
 from hdphrs.protocol.events import Arrived, Received, Suspected
 from hdphrs.protocol.messages import Code, Term, Welcome
 from hdphrs.protocol.tasks import ROOT, Member, NodeId
-from hdphrs.transport import Fenced, Noted
+from hdphrs.transport import Fenced, Noted, Told
 from hdphrs.transport.greeting import Join, pack_greeting
 from hdphrs.transport.listener import listening_socket
 from hdphrs.transport.streams import FrameStream, connect
@@ -87,6 +87,17 @@ def test_note_arrives_before_what_is_sent_after_it() -> None:
             one.transport.note(TWO, (1.0, 2.0, 3.0))  # nobody that it knows
             assert await root.inbox.next() == Noted(ONE, (1.0, 2.0, 3.0))
             assert await root.inbox.next() == Received(ONE, numbered(1))
+
+    run(main)
+
+
+def test_a_find_arrives_where_it_is_told() -> None:
+    async def main() -> None:
+        async with cluster() as c:
+            root, one = await c.pair()
+            one.transport.tell(ROOT, b"search", 1.0, b"find")
+            one.transport.tell(TWO, b"search", 1.0, b"find")  # nobody that it knows
+            assert await root.inbox.next() == Told(ONE, b"search", 1.0, b"find")
 
     run(main)
 
