@@ -72,7 +72,7 @@ class Executor(StandardExecutor):
         self._swept = SWEEP_MIN
         self._closed = False
         self._desk: Desk | None = None
-        if not _is_inside():
+        if not is_inside():
             self._open_desk()
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -86,7 +86,7 @@ class Executor(StandardExecutor):
         """
         if self._closed:
             raise RuntimeError("cannot schedule new futures after shutdown")
-        if _is_inside():
+        if is_inside():
             return self._submit_inside(fn, args, kwargs)
         return (self._desk or self._open_desk()).submit((fn, args, kwargs))
 
@@ -180,7 +180,7 @@ class Executor(StandardExecutor):
         return _results(waiting, more, fn, weakref.ref(self), deadline_s)
 
 
-def _is_inside() -> bool:
+def is_inside() -> bool:
     """Whether calls are made by a task, or in sequential mode."""
     return fast.current is not None or not isinstance(state.port, Unattached | ProgramPort)
 

@@ -12,7 +12,7 @@ import socket
 import threading
 
 from hdphrs.api.future import state
-from hdphrs.api.port import Port, Unattached
+from hdphrs.api.port import Unattached
 from hdphrs.program.embedded import EmbeddedNode
 from hdphrs.program.port import ProgramPort
 from hdphrs.wire.local import Link
@@ -24,7 +24,7 @@ _embedded: EmbeddedNode | None = None
 """The program's own node, if it has started one."""
 
 
-def attach() -> Port:
+def attach() -> ProgramPort:
     """The port of this program; started on first use, the same ever after.
 
     Raises:
