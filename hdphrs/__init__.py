@@ -22,7 +22,7 @@ from hdphrs.api import Future, all_nodes, get, my_node, run, sequential, spawn, 
 from hdphrs.api.future import state as _state
 from hdphrs.api.memo import InputFile, task
 from hdphrs.api.port import Unattached as _Unattached
-from hdphrs.errors import HdphrsError
+from hdphrs.errors import Cancelled, HdphrsError
 from hdphrs.skeletons import *  # noqa: F403 - its __all__ is the list of skeletons, in both spellings
 from hdphrs.skeletons import __all__ as _skeletons
 
@@ -37,6 +37,7 @@ allNodes = all_nodes
 myNode = my_node
 
 __all__ = [
+    "Cancelled",
     "Executor",
     "Future",
     "HdphrsError",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-WIRE_VERSION = 5
+WIRE_VERSION = 6
 """Raised with every change of a frame's meaning; nodes of different versions refuse each other."""
 
 FRAME_BYTES_MAX = 1 << 30
@@ -85,6 +85,8 @@ class CoreConfig:
     """The least that a task is waited for in idleness."""
     straggler_ratio: float = 2.0
     """And it is waited for so many times as long as others of its kind have taken."""
+    cancel_grace_s: float = 1.0
+    """How long a cancelled task may go on before its scheduler is replaced."""
     remembered_crashes_max: int = 1024
     """Paths of crashed tasks that a node remembers."""
 

@@ -49,6 +49,13 @@ class TaskLostError(HdphrsError):
     definite = False
 
 
+class Cancelled(BaseException):
+    """A future was cancelled, or the task that runs is about to end because its own was.
+
+    Not an `Exception`, so that a task which handles errors does not swallow it.
+    """
+
+
 class RootLostError(HdphrsError):
     """The root node, which everything may die around, is gone."""
 

@@ -15,8 +15,9 @@ interpreter switches threads only at calls, function starts and backward jumps, 
 lock: `get`, the scheduler's loop, and the helper thread that exports on behalf of a long task.  A taken future may stay
 in the deque for a while, as a tombstone.
 
-While `_function` is set, `_content` holds the arguments; afterwards it holds the value (`_status` DONE) or the
-exception (FAILED).  `_status` is not set at all while a task runs in place, so that the fast path stores it only once.
+While `_function` is set, `_content` holds the arguments; afterwards it holds the value (`_status` DONE), the exception
+(FAILED), or the slot by which the node knows the future (AWAY).  `_status` is not set at all while a task runs in
+place, so that the fast path stores it only once.
 
 `_parent` and `_index` are the task's path: they name it across re-execution, and are digested only on export.
 """
@@ -28,7 +29,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, ParamSpec, TypeVar
 
-from hdphrs.errors import CannotTravelError
+from hdphrs.errors import Cancelled, CannotTravelError
 
 if TYPE_CHECKING:
     from hdphrs.api.port import Port
@@ -85,6 +86,25 @@ class Future(Generic[T]):
             return False
         status = getattr(self, "_status", None)
         return status is DONE or status is FAILED or (status is not None and state.port.poll(self))
+
+    def cancel(self) -> bool:
+        """Give this future up: `get` raises `hdphrs.Cancelled` from now on, and its task with all that it has spawned
+        ends wherever it is.
+
+        What has not started vanishes.  What runs gets `Cancelled` at its next `spawn` or `get`; a scheduler whose task
+        comes to none within a second is replaced.  A task of this scheduler that has started ends in that way, so its
+        future is not empty until then.
+
+        Returns:
+            Whether it came in time; False if the future was full already.
+        """
+        if take(self) is not None:
+            self._content = Cancelled("the task was cancelled before it had started")
+            self._status = FAILED
+            _count_tombstone()
+            return True
+        status = getattr(self, "_status", None)
+        return status is not DONE and status is not FAILED and state.port.cancel(self)
 
     def __reduce__(self) -> NoReturn:
         raise CannotTravelError(
@@ -201,6 +221,7 @@ def get(future: Future[T]) -> T:
 
     Raises:
         BaseException: what the task raised, with the remote traceback as its cause.
+        Cancelled: the future was cancelled, or the task that calls this is about to end because its own was.
         TaskCrashedError: the task took down as many scheduler processes as it has attempts.
         RootLostError: the root node is gone.
     """

@@ -42,6 +42,9 @@ class Port(Protocol):
     def poll(self, future: Future[Any]) -> bool:
         """Whether the outcome of a taken future is there by now, looking once."""
 
+    def cancel(self, future: Future[Any]) -> bool:
+        """Give up a future that somebody has taken; whether it was empty."""
+
     def export(self) -> None:
         """A spark has just been made, and the node asks for some, or this one may have been run before."""
 

@@ -58,6 +58,9 @@ class SequentialPort:
     def poll(self, future: Future[Any]) -> bool:
         return False
 
+    def cancel(self, future: Future[Any]) -> bool:
+        return False
+
     def export(self) -> None:
         """Nobody is hungry: there is nobody else."""
 

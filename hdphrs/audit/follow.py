@@ -51,6 +51,8 @@ class Follower:
         self._newest: dict[TaskRef, int] = {}
         """Replica numbers above 0."""
         self._filled: dict[TaskRef, None] = {}
+        self._stopped: dict[tuple[NodeId, TaskRef], None] = {}
+        """Where it is known that nobody wants a task any more."""
         self._touched: list[Copy] = []
         self._enter: dict[type, Callable[[NodeId, Any], None]] = {
             ev.Exported: self._exported,
@@ -58,6 +60,7 @@ class Follower:
             ev.Received: self._received,
             ev.Finished: self._finished,
             ev.GivenBack: self._given_back,
+            ev.Cancelled: self._cancelled,
             ev.SchedulerDied: self._scheduler_died,
         }
 
@@ -115,6 +118,10 @@ class Follower:
 
     def _received(self, node: NodeId, event: ev.Received) -> None:
         message = event.message
+        if isinstance(message, msg.Cancel):
+            if message.node == node:
+                self._stopped.update(((node, ref), None) for ref in message.refs)
+            return
         if isinstance(message, msg.Req | msg.Ack):
             self._touched.append((message.ref, message.replica))
             return
@@ -137,6 +144,11 @@ class Follower:
     def _given_back(self, node: NodeId, event: ev.GivenBack) -> None:
         for copy in event.sparks:
             self._release(node, event.scheduler, copy, "given back")
+
+    def _cancelled(self, node: NodeId, event: ev.Cancelled) -> None:
+        for slot in event.slots:
+            ref = TaskRef(node, event.origin, slot)
+            self._filled[ref] = self._stopped[node, ref] = None
 
     def _scheduler_died(self, node: NodeId, event: ev.SchedulerDied) -> None:
         held = self._held.get(node, {})
@@ -173,6 +185,10 @@ class Follower:
         for spark in effect.sparks:
             copy = spark.ref, spark.replica
             self._expect(copy, node, f"is started on {node}")
+            if (node, spark.ref) in self._stopped and spark.task.supervised:
+                raise Violation(
+                    4, f"{_name(copy)} is started by {node}.{effect.scheduler}, which knew it was cancelled"
+                )
             if copy in held:
                 raise Violation(4, f"{_name(copy)} is started by {node}.{effect.scheduler} and by {held[copy]}")
             held[copy] = effect.scheduler

@@ -50,6 +50,7 @@ class Cluster:
         self.delivered: dict[TaskRef, Outcome] = {}
         self.spawned: dict[TaskRef, bytes] = {}
         """Futures of the program, and the paths of their tasks."""
+        self.cancelled: dict[TaskRef, None] = {}
         self.trace = hashlib.sha256()
         self._choose = choose
         self._schedulers = schedulers
@@ -111,6 +112,11 @@ class Cluster:
         self.spawned[ref] = placed.path
         self.feed(0, ev.Placed(PROGRAM, slot, placed, NodeId(node)))
         return ref
+
+    def cancel(self, slot: int) -> None:
+        """The program cancels one of its futures."""
+        self.cancelled[TaskRef(ROOT, PROGRAM, slot)] = None
+        self._carried(ROOT, self.hosts[ROOT].cancel(slot, self.now))
 
     def up(self, node: int) -> Origin:
         """A scheduler process is started, and ready at once."""
@@ -218,11 +224,10 @@ class Cluster:
                         self.hungry(node, origin)
                         busy = True
             if not busy and not self.links():
-                if all(ref in self.delivered for ref in self.spawned) and not self._open():
+                if not self._empty() and not self._open():
                     return
                 self._wait()
-        unfilled = [str(ref) for ref in self.spawned if ref not in self.delivered]
-        raise AssertionError(f"no end: futures {unfilled} stay empty; guards {self._open()}")
+        raise AssertionError(f"no end: futures {self._empty()} stay empty; guards {self._open()}")
 
     def check(self) -> None:
         """Raise if the cluster is in a state in which it must never be; once the root has ended, there is none."""
@@ -238,6 +243,9 @@ class Cluster:
 
     def _flights(self) -> list[Flight]:
         return [(source, to, queue) for (source, to), queue in self.queues.items()]
+
+    def _empty(self) -> list[str]:
+        return [str(ref) for ref in self.spawned if ref not in self.delivered and ref not in self.cancelled]
 
     def _open(self) -> list[str]:
         return [

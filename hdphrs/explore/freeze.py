@@ -15,6 +15,7 @@ from hdphrs.config import CoreConfig
 from hdphrs.errors import InternalError
 from hdphrs.explore.codec import ATOM, Codec, NextId, Renaming, codec, fields_of, fish_base, request_base, unordered
 from hdphrs.explore.host import Host, Scheduler
+from hdphrs.protocol.cancelling import Cancelling, _Stopping
 from hdphrs.protocol.code import CodeStore
 from hdphrs.protocol.leaving import Leaving
 from hdphrs.protocol.membership import Membership
@@ -27,7 +28,7 @@ from hdphrs.protocol.retained import Copy, Retained
 from hdphrs.protocol.schedulers import Schedulers, _Scheduler
 from hdphrs.protocol.sparkpool import Sparkpool
 from hdphrs.protocol.stragglers import Stragglers, _Ended
-from hdphrs.protocol.supervisor import Record, Supervisor
+from hdphrs.protocol.supervisor import InTransition, Record, Supervisor
 from hdphrs.protocol.tasks import (
     Crash,
     FishId,
@@ -89,7 +90,16 @@ ROLES: dict[str, tuple[type, _Role]] = {
         ),
     ),
     "pool": (Sparkpool, _Role({"_sparks": codec(deque[Spark]), "_threads": codec(deque[Spark])}, frozenset())),
-    "supervisor": (Supervisor, _Role({"_records": codec(dict[TaskRef, Record])}, frozenset({"_me", "_here"}))),
+    "supervisor": (
+        Supervisor,
+        _Role(
+            {
+                "_records": codec(dict[TaskRef, Record]),
+                "_vanishing": codec(dict[TaskRef, tuple[int, InTransition]]),
+            },
+            frozenset({"_me", "_here"}),
+        ),
+    ),
     "schedulers": (
         Schedulers,
         _Role(
@@ -143,7 +153,19 @@ ROLES: dict[str, tuple[type, _Role]] = {
                 "_disowned": codec(dict[TaskRef, None]),
                 "_told": codec(dict[bytes, None]),
             },
-            frozenset({"_config", "_members", "_pool", "_supervisor", "_schedulers", "_retained", "_say", "_answer"}),
+            frozenset(
+                {
+                    "_config",
+                    "_members",
+                    "_pool",
+                    "_supervisor",
+                    "_schedulers",
+                    "_retained",
+                    "_is_stopping",
+                    "_say",
+                    "_answer",
+                }
+            ),
         ),
     ),
     "stragglers": (
@@ -180,6 +202,10 @@ ROLES: dict[str, tuple[type, _Role]] = {
             {"_pieces": codec(dict[bytes, Piece]), "_paths": codec(list[bytes]), "_bytes": ATOM},
             frozenset({"bytes_max", "on_keep"}),
         ),
+    ),
+    "cancelling": (
+        Cancelling,
+        _Role({"_stopping": codec(dict[tuple[TaskRef, int], _Stopping])}, frozenset({"_grace_s", "_schedulers"})),
     ),
     "code": (CodeStore, _Role({}, frozenset({"_data", "_given"}))),  # tasks of a search need no code
 }

@@ -28,6 +28,8 @@ class Scheduler:
     """With the slots of the children that are still out."""
     resumed: dict[Copy, None] = field(default_factory=dict)
     """Tasks in the queue that have waited: they have been started, and cannot be given back."""
+    stopped: dict[Copy, None] = field(default_factory=dict)
+    """Tasks in the queue that were cancelled: they are answered, and do nothing more."""
     hungry: bool = False
     codes: set[bytes] = field(default_factory=set)
     slots: int = 0
@@ -64,6 +66,7 @@ class Host:
         """Whether nothing here has to do with a task, and no leave is to come to its end."""
         core = self.core
         here = len(core.pool) + len(core.supervisor) + len(core.schedulers.held()) + len(self.awaited)
+        here += core.supervisor.vanishing + len(core.cancelling)
         guarded = any(True for _ in core.victim.guarded())
         if core.leaving.under_way:
             return False
@@ -82,6 +85,9 @@ class Host:
                 self.awaited.update(((origin, slot), spawned.path) for slot, spawned in tasks)
             case ev.Placed(origin, slot, placed):
                 self.awaited[origin, slot] = placed.path
+            case ev.Cancelled(origin, slots):
+                for slot in slots:
+                    self.awaited.pop((origin, slot), None)
         effects = self.core.handle(event, now)
         for effect in effects:
             self._carry_out(effect)
@@ -111,6 +117,8 @@ class Host:
         copy = next(iter(scheduler.queue))
         running = scheduler.queue.pop(copy)
         scheduler.resumed.pop(copy, None)
+        if copy in scheduler.stopped:
+            return self._stop(origin, copy, now)
         finished = [piece.path for piece in running.pieces if isinstance(piece, Piece)]
         children = [child for child in children_of(running.task) if child.path not in finished]
         if not children:
@@ -122,12 +130,25 @@ class Host:
         scheduler.waiting[copy] = running, dict.fromkeys(slots)
         return self.take(ev.Exported(origin, tuple(zip(slots, children, strict=True))), now)
 
+    def _stop(self, origin: Origin, copy: Copy, now: float) -> list[fx.Effect]:
+        """A cancelled task comes to its end: it cancels the children that it waits for."""
+        scheduler = self.schedulers[origin]
+        del scheduler.stopped[copy]
+        _, slots = scheduler.waiting.pop(copy, (None, {}))
+        effects = self.take(ev.Cancelled(origin, tuple(slots)), now) if slots else []
+        return effects + self.take(ev.Finished(origin, ((*copy, STOPPED),)), now)
+
+    def cancel(self, slot: int, now: float = 0.0) -> list[fx.Effect]:
+        """At the root: the program cancels one of its futures."""
+        return self.take(ev.Cancelled(PROGRAM, (slot,)), now)
+
     def give_back(self, origin: Origin, now: float = 0.0) -> list[fx.Effect]:
         """A scheduler returns all that it has not started."""
         scheduler = self.schedulers[origin]
         copies = scheduler.not_started
         for copy in copies:
             del scheduler.queue[copy]
+            scheduler.stopped.pop(copy, None)
         return self.take(ev.GivenBack(origin, copies), now)
 
     def crash(self, origin: Origin, running: Copy | None, *, blameless: bool, now: float = 0.0) -> list[fx.Effect]:
@@ -154,6 +175,8 @@ class Host:
             case fx.Demand(wanted):
                 self.demand = wanted
                 self.demands += 1
+            case fx.Cancel(origin, copies):
+                self._cancel(origin, copies)
             case fx.StopSchedulers():
                 self.stopped = True
             case fx.Halt():
@@ -164,10 +187,21 @@ class Host:
                 if isinstance(message, msg.Bye) and message.parting is Parting.LEFT_NOTHING:
                     assert self.core.me is not None
                     scan_leave(self.core.me, facts(self.core, ()), ())
-            case fx.Fence() | fx.Admit() | fx.Connect() | fx.Double():
+            case fx.Fence() | fx.Admit() | fx.Connect() | fx.Double() | fx.Replace():
                 pass
             case _:
                 assert_never(effect)
+
+    def _cancel(self, origin: Origin, copies: tuple[Copy, ...]) -> None:
+        scheduler = self.schedulers[origin]
+        scheduler.hungry = False
+        for copy in copies:
+            assert copy not in scheduler.stopped, f"{copy} is cancelled a second time"
+            if copy in scheduler.waiting:
+                scheduler.queue[copy], _ = scheduler.waiting[copy]
+                scheduler.resumed[copy] = None
+            assert copy in scheduler.queue, f"{copy} is cancelled, and scheduler {origin} does not have it"
+            scheduler.stopped[copy] = None
 
     def _fill(self, origin: Origin, slot: int, outcome: Outcome) -> None:
         path = self.awaited.pop((origin, slot), None)
@@ -185,6 +219,10 @@ class Host:
                 del scheduler.waiting[copy]
                 scheduler.queue[copy] = _resumed(parent)
                 scheduler.resumed[copy] = None
+
+
+STOPPED = Outcome(Verdict.RAISED, b"cancelled")
+"""What a scheduler answers for a task that it was told to stop."""
 
 
 def _resumed(parent: Spark) -> Spark:

@@ -39,7 +39,8 @@ class Move(NamedTuple):
     word: str
     node: int
     about: int = 0
-    """The sender of what is delivered, the scheduler, the accused node, the next task of the program or newcomer."""
+    """The sender of what is delivered, the scheduler, the accused node, the next task of the program or newcomer, a
+    future of the program."""
     choices: tuple[int, ...] = ()
     """What `choose` answered on the way."""
 
@@ -49,7 +50,7 @@ class Act(NamedTuple):
 
     word: str
     about: int = 0
-    """The scheduler, the accused node, the next task of the program, or the next newcomer."""
+    """The scheduler, the accused node, the next task of the program, the next newcomer, or a future of the program."""
 
 
 def acts_of(host: Host, *, gives: bool) -> list[Act]:
@@ -91,6 +92,8 @@ def act(host: Host, what: Act, scope: Scope) -> list[fx.Effect]:
             return host.take(ev.Placed(PROGRAM, slot, placed, node))
         case "join":
             return host.admit(what.about, SLOTS)
+        case "cancel":
+            return host.cancel(what.about)
         case "leave":
             return host.take(ev.Leave(GRACE_S))
         case "suspect":

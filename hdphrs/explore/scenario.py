@@ -11,7 +11,8 @@ What lives here: writing, reading and replaying them.  A replay goes through non
     suspect 2 by 0
 
 `hungry`, `run`, `give`, `crash`, `crash-outer` and `kill-scheduler` name a scheduler; `rested`, `refuse` and `late` are
-timers of a node; `place` is the next task that the program places, `join` the next newcomer that the root lets in;
+timers of a node; `place` is the next task that the program places, `join` the next newcomer that the root lets in,
+`cancel` a future that the program cancels;
 `halt` is a node that learns that it was declared dead, `leave` one that is told to leave, `over` the end of its time.
 After `choose` come the numbers that the core's chooser answers.
 """
@@ -28,19 +29,19 @@ from hdphrs.explore.cluster import Cluster
 from hdphrs.explore.moves import GRACE_S, SCHEDULER_WORDS, TIMERS, Move, blamed, make_due, slow_down
 from hdphrs.explore.scope import SCOPES, Scope
 from hdphrs.protocol import events as ev
-from hdphrs.protocol.tasks import ROOT, NodeId, Origin
+from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Origin
 
 STEPS_MAX = 1_000
 """Rounds in which what is left must end; in a scope that is a small task."""
 
-NEXT = ("place", "join")
-"""Words that count what they are about."""
+NEXT = ("place", "join", "cancel")
+"""Words of the root that number what they are about."""
 
 LINE = re.compile(
     r"""(?: deliver\ (?P<source>\d+)\ ->\ (?P<to>\d+)
           | (?P<scheduler_word>[a-z-]+)\ (?P<node>\d+)\.(?P<origin>\d+)
           | suspect\ (?P<accused>\d+)\ by\ (?P<by>\d+)
-          | (?P<next>place|join)\ (?P<index>\d+)
+          | (?P<next>place|join|cancel)\ (?P<index>\d+)
           | (?P<word>[a-z-]+)\ (?P<alone>\d+)
         )(?:\ choose(?P<choices>(?:\ \d+)+))?""",
     re.VERBOSE,
@@ -150,6 +151,8 @@ def play(cluster: Cluster, scope: Scope, move: Move) -> None:
             cluster.place_one(at, slot, placed)
         case "join":
             cluster.join()
+        case "cancel":
+            cluster.cancel(move.about)
         case timer:
             make_due(cluster.core(node), timer)
             cluster.feed(node, ev.Tick())
@@ -187,6 +190,8 @@ def _is_possible(cluster: Cluster, scope: Scope, move: Move) -> bool:
             return move.about < len(scope.placed)
         case "join":
             return move.about < scope.joins
+        case "cancel":
+            return (PROGRAM, move.about) in host.awaited
         case "suspect":
             return move.about in cluster.hosts
         case _:

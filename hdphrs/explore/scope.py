@@ -55,6 +55,8 @@ class Scope:
     """Deaths of schedulers."""
     leaves: int = 0
     """Nodes that are told to leave; their time is over at any moment, or never."""
+    cancels: int = 0
+    """Futures that the program cancels, at any time."""
     gives: bool = False
     """Whether schedulers give back tasks that they have not started."""
     rests: bool = False
@@ -308,6 +310,34 @@ SCOPES: dict[str, Scope] = {
             gives=True,
             config=DOUBLE,
             must=(*STEALING, "doubled", "obsolete", "duplicates"),
+        ),
+        Scope(
+            "cancelling",
+            "a nested task that the program cancels, given back; 1 death",
+            (Job(1),),
+            deaths=1,
+            cancels=1,
+            gives=True,
+            must=(*STEALING, *REPLIES, "orphans", "duplicates", "cancelled", "cancel", "cancel by way of the root"),
+        ),
+        Scope(
+            "stopping",
+            "a nested task that the program cancels, and what is left of it; a scheduler dies, 1 death",
+            (Job(1),),
+            deaths=1,
+            crashes=1,
+            cancels=1,
+            config=PIECES,
+            must=(*STEALING, "orphans", "crashes", "pieces", "cancelled", "cancel"),
+        ),
+        Scope(
+            "losing",
+            "two sparks, the second is started once more, and the program cancels one",
+            (Job(), Job()),
+            gives=True,
+            cancels=1,
+            config=DOUBLE,
+            must=("stolen", "given", "doubled", "cancelled", "cancel"),
         ),
         Scope(
             "wide",

@@ -30,7 +30,7 @@ Step = tuple[Move, Outcome | None, State, bool]
 """(move, outcome if a core was asked, raw state after it, whether it is no fault)."""
 
 BUSY = (
-    *(msg.Schedule, msg.Push, msg.Result, msg.Req, msg.Auth, msg.Denied, msg.Obsolete, msg.Ack, msg.Purge),
+    *(msg.Schedule, msg.Push, msg.Result, msg.Req, msg.Auth, msg.Denied, msg.Obsolete, msg.Ack, msg.Purge, msg.Cancel),
     *(msg.Recall, msg.Recalled, msg.Await, msg.Gone),
 )
 """Messages that are about tasks."""
@@ -47,6 +47,7 @@ class World(NamedTuple):
     crashes: int
     lates: int
     leaves: int
+    cancels: int
     joins: int
     placed: int
 
@@ -128,6 +129,10 @@ class Space:
             for node in range(self.nodes):
                 if state[node] != GONE and self._steps.about[state[node]].fishing:
                     yield from self._acted(state, node, Act("late"), spent)
+        if world.cancels:
+            spent = self._spent[state[-1], "cancels", world.cancels - 1]
+            for slot in self._steps.about[state[ROOT]].empty:
+                yield from self._acted(state, ROOT, Act("cancel", slot), spent)
         yield from self._leaves(state)
 
     def _leaves(self, state: State) -> Iterator[Step]:
@@ -248,7 +253,16 @@ class Space:
         for host in cluster.hosts.values():
             check_fields(host.core)
         scope = self.scope
-        world = World(scope.deaths, scope.suspicions, scope.crashes, scope.lates, scope.leaves, joins=0, placed=0)
+        world = World(
+            scope.deaths,
+            scope.suspicions,
+            scope.crashes,
+            scope.lates,
+            scope.leaves,
+            scope.cancels,
+            joins=0,
+            placed=0,
+        )
         return self.look(cluster, self._numbers.of("world", world))
 
     def look(self, cluster: Cluster, world: int) -> State:

@@ -15,9 +15,9 @@ from hdphrs.explore.numbers import ABSENT, GONE, Numbers, Table
 from hdphrs.explore.scope import Scope
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol import messages as msg
-from hdphrs.protocol.tasks import NodeId, Verdict
+from hdphrs.protocol.tasks import PROGRAM, NodeId, Verdict
 
-NAMED = {msg.Obsolete: "obsolete", msg.Denied: "denied"}
+NAMED = {msg.Obsolete: "obsolete", msg.Denied: "denied", msg.Cancel: "cancel"}
 """Messages that count as something that a search has met."""
 
 
@@ -76,9 +76,11 @@ class About(NamedTuple):
     fishing: bool
     leaving: bool
     idle: bool
+    empty: tuple[int, ...]
+    """Futures of the program that wait."""
 
 
-NOBODY = About((), (), frozenset(), frozenset(), fishing=False, leaving=False, idle=True)
+NOBODY = About((), (), frozenset(), frozenset(), fishing=False, leaving=False, idle=True, empty=())
 
 
 class Steps:
@@ -128,6 +130,7 @@ class Steps:
         outcome.fences = tuple(effect.node for effect in effects if isinstance(effect, fx.Fence))
         counted = [name for name, count in host.core.counters.items() if count]
         sent = [NAMED[type(send.message)] for send in sends if type(send.message) in NAMED]
+        passed = [send for send in sends if isinstance(send.message, msg.Cancel) and send.message.node != send.to]
         verdicts = {effect.outcome.verdict: None for effect in effects if isinstance(effect, fx.Deliver)}
         strange = any(not host.core.members.is_live(send.to) for send in sends)
         outcome.labels = (
@@ -140,6 +143,7 @@ class Steps:
             ),
             *(["joins"] if any(isinstance(effect, fx.Admit) for effect in effects) else []),
             *(["strangers"] if strange else []),
+            *(["cancel by way of the root"] if passed else []),
             *(verdict.name.lower() for verdict in verdicts if verdict is not Verdict.VALUE),
         )
 
@@ -162,4 +166,5 @@ class Steps:
             fishing=core.thief.out > 0,
             leaving=core.leaving.under_way,
             idle=host.is_idle,
+            empty=tuple(slot for origin, slot in host.awaited if origin == PROGRAM),
         )

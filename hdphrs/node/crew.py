@@ -23,6 +23,7 @@ from hdphrs.node.link import NodeLink
 from hdphrs.node.oom import OomWitness
 from hdphrs.node.process import SchedulerProcess, start_scheduler
 from hdphrs.protocol.events import (
+    Cancelled,
     Event,
     Exported,
     Finished,
@@ -37,7 +38,7 @@ from hdphrs.protocol.events import (
 from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Piece, Spark, Task, TaskRef
 from hdphrs.wire import local
 from hdphrs.wire.codec import pack_outcome, pack_spark, unpack_outcome, unpack_piece, unpack_task
-from hdphrs.wire.page import BEAT, SPEAK, Page
+from hdphrs.wire.page import BEAT, LOOK, SPEAK, Page
 from hdphrs.wire.settings import NodeSettings
 
 NUDGE_S = 1e-3
@@ -80,6 +81,10 @@ class _Scheduler:
         """By serial, the tasks that it has answered last: sparks that they did not get may still run."""
         self.arguments: dict[int, str] = {}
         """serial -> a summary of the arguments, of those that have crashed before."""
+        self.stopped = False
+        """Whether something has just been cancelled that it has."""
+        self.replaced = False
+        """Whether its process was ended because of a cancelled task."""
         self._serials: dict[tuple[TaskRef, int], int] = {}
 
     def hand(self, serial: int, spark: Spark) -> list[object]:
@@ -87,6 +92,11 @@ class _Scheduler:
         self.handed[serial] = spark
         self._serials[spark.ref, spark.replica] = serial
         return [serial, pack_spark(spark)]
+
+    def runs(self, copies: Sequence[tuple[TaskRef, int]]) -> bool:
+        """Whether one of these has its core."""
+        running = self.process.line.running
+        return running != 0 and any(self._serials.get(copy) == running for copy in copies)
 
     def ask(self, what: bytes) -> None:
         """Something for its helper thread."""
@@ -164,6 +174,19 @@ class Crew:
         if scheduler is not None:
             scheduler.link.post(self._books.deliver(origin, slot, pack_outcome(outcome)))
 
+    def cancel(self, origin: Origin, copies: Sequence[tuple[TaskRef, int]]) -> None:
+        """Effect `Cancel`: its helper thread is asked to look, should it be deep in a task."""
+        scheduler = self._schedulers[origin]
+        scheduler.link.post([local.STOP, [[list(ref), replica] for ref, replica in copies]])
+        scheduler.stopped = True
+
+    def replace(self, origin: Origin, copies: Sequence[tuple[TaskRef, int]]) -> None:
+        """Effect `Replace`: if one of these has its core, the process is ended; what follows is as after a death."""
+        scheduler = self._schedulers.get(origin)
+        if scheduler is not None and scheduler.runs(copies):
+            scheduler.replaced = True
+            scheduler.process.process.kill()
+
     def demand(self, wanted: bool) -> None:
         """Effect `Demand`: set the bytes; helper threads are asked after `NUDGE_S`."""
         for scheduler in self._schedulers.values():
@@ -203,6 +226,9 @@ class Crew:
         """Send what has been posted."""
         for scheduler in self._schedulers.values():
             scheduler.link.flush()
+            if scheduler.stopped:
+                scheduler.stopped = False
+                scheduler.ask(LOOK)
 
     # ---- life ------------------------------------------------------------------------------------------------
 
@@ -340,11 +366,13 @@ class Crew:
             doing = f"while it ran task {running.task.name}"
         elif ended is not None:
             doing, leftover_of = f"while it ran what task {ended.name} had left behind", ended.path
+        if scheduler.replaced:
+            doing = f"{doing}, which was cancelled and did not end"
         self._say(f"scheduler process {crash.pid} on {host} {crash.how} {doing}; it is replaced")
         heir = self._add(start_scheduler(self._page, process.number, self._settings))
         self._nursery.start_soon(self._attend, heir)
         copy = None if running is None else (running.ref, running.replica)
-        self._handle([SchedulerDied(scheduler.origin, copy, crash, leftover_of=leftover_of)])
+        self._handle([SchedulerDied(scheduler.origin, copy, crash, scheduler.replaced, leftover_of)])
 
     async def _nudge(self) -> None:
         """Have helper threads speak for schedulers that are deep in one task, as long as there may be something to say:
@@ -398,6 +426,8 @@ def understand(origin: Origin, message: list[Any]) -> Event:
             return Exported(origin, tuple((slot, unpack_task(task)) for slot, task in items))
         case [local.CODE, digest, data]:
             return Learned(digest, data)
+        case [local.CANCEL, slots]:
+            return Cancelled(origin, tuple(slots))
         case [local.PLACE, slot, node, task]:
             return Placed(origin, slot, unpack_task(task), NodeId(node))
         case _:

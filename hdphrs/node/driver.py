@@ -17,7 +17,7 @@ from hdphrs.protocol import effects as fx
 from hdphrs.protocol.events import Event, Suspected, Tick
 from hdphrs.protocol.messages import Keep
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import PROGRAM, ROOT, Member, NodeId, Origin, Outcome, Parting, Piece, Spark
+from hdphrs.protocol.tasks import PROGRAM, ROOT, Member, NodeId, Origin, Outcome, Parting, Piece, Spark, TaskRef
 from hdphrs.transport.interface import Fenced, Noted, Told, Transport, TransportEvent
 from hdphrs.wire import local
 from hdphrs.wire.codec import pack_outcome
@@ -43,6 +43,8 @@ class Schedulers(Protocol):
     def start(self, origin: Origin, sparks: Sequence[Spark]) -> None: ...
     def deliver(self, origin: Origin, slot: int, outcome: Outcome) -> None: ...
     def demand(self, wanted: bool) -> None: ...
+    def cancel(self, origin: Origin, copies: Sequence[tuple[TaskRef, int]]) -> None: ...
+    def replace(self, origin: Origin, copies: Sequence[tuple[TaskRef, int]]) -> None: ...
     def tell_nodes(self, nodes: list[NodeId]) -> None: ...
     def kept(self, pieces: Sequence[Piece]) -> None: ...
     def work(self) -> Work: ...
@@ -184,6 +186,10 @@ class Driver:
             case fx.Fence(node, recreated, parting):
                 self._peers().fence(node)
                 self._on_death(node, recreated, parting)
+            case fx.Cancel(scheduler, copies):
+                self._schedulers.cancel(scheduler, copies)
+            case fx.Replace(scheduler, copies):
+                self._schedulers.replace(scheduler, copies)
             case fx.Double(_, _, name):
                 say(f"task {name} takes longer than others of its kind, and is started once more")
             case fx.StopSchedulers():

@@ -19,7 +19,7 @@ import trio
 from hdphrs.config import LEDGER_COST_S, CoreConfig
 from hdphrs.errors import LedgerError
 from hdphrs.ledger import Entry, Label, Store, open_store
-from hdphrs.protocol.events import Event, Exported, Kept, Placed
+from hdphrs.protocol.events import Cancelled, Event, Exported, Kept, Placed
 from hdphrs.protocol.pieces import is_keen, is_memo
 from hdphrs.protocol.tasks import PROGRAM, Outcome, Piece, Task, Verdict
 from hdphrs.wire.paths import first_index
@@ -131,6 +131,10 @@ class Book:
                 case Placed(_, slot, task, _):
                     if not self._holds(slot, task, event):
                         passed.append(event)
+                case Cancelled(_, slots):
+                    for slot in slots:
+                        self._tasks.pop(slot, None)
+                    passed.append(event)
                 case _:
                     passed.append(event)
         if passed:
@@ -152,6 +156,8 @@ class Book:
         """Read what there is of a task; then it is finished, or goes to the core with its parts."""
         if keys == [task.memo]:
             entries = await self._read(keys)
+            if slot not in self._tasks:
+                return  # it was cancelled meanwhile
             if entries:
                 del self._tasks[slot]
                 self._counters["ledger_hits"] += 1
@@ -167,7 +173,8 @@ class Book:
             self._handle([Kept(tuple(_piece(entry, task) for entry in entries))])
             if size > CoreConfig().pieces_bytes_max:
                 break
-        self._handle([Exported(PROGRAM, ((slot, task),)) if placed is None else placed])
+        if slot in self._tasks:
+            self._handle([Exported(PROGRAM, ((slot, task),)) if placed is None else placed])
 
     async def _read(self, keys: Sequence[bytes]) -> list[Entry]:
         store = self._store

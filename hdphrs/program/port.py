@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status, name_of, unfold
 from hdphrs.api.future import get as fast_get
 from hdphrs.api.memo import Wish, wish_of
-from hdphrs.errors import RootLostError, StartError, UsageError
+from hdphrs.errors import Cancelled, RootLostError, StartError, UsageError
 from hdphrs.protocol.tasks import FAIR, KEEN, ROOT, NodeId, Task
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook
@@ -137,6 +137,17 @@ class ProgramPort:
     def poll(self, future: Future[Any]) -> bool:
         return future._status is not AWAY
 
+    def cancel(self, future: Future[Any]) -> bool:
+        with self._lock:
+            if future._status is not AWAY or self._pending.pop(future._content, None) is None:
+                return False
+            slot = future._content
+            waiters = self._full(future, FAILED, Cancelled("the task was cancelled"))
+        for call in waiters:
+            call()
+        self._outgoing.put([local.CANCEL, [slot]])
+        return True
+
     def export(self) -> None:
         """A program keeps no sparks to itself."""
 
@@ -191,11 +202,11 @@ class ProgramPort:
         memo = self._memo(called, code, payload, args, {**keywords, **kwargs}) if self._ledger else b""
         task = Task(name, path, code, payload, supervised, memo)
         future: Future[T] = Future()
+        slot = next(self._slots)
         future._function = None
-        future._content = None
+        future._content = slot
         future._parent = self
         future._status = AWAY
-        slot = next(self._slots)
         self._pending[slot] = future
         return future, slot, task
 
@@ -240,7 +251,7 @@ class ProgramPort:
     def _hear(self, message: list[Any]) -> None:
         match message:
             case [local.DELIVER, slot, outcome]:
-                self._fill(self._pending.pop(slot), ARRIVED, outcome)
+                self._arrive(slot, outcome)
             case [local.NODES, nodes, cores]:
                 self._nodes, self.cores = nodes, cores
             case [local.READY, reliable, ledger]:
@@ -262,13 +273,24 @@ class ProgramPort:
             for future in lost.values():
                 self._fill(future, FAILED, error)
 
-    def _fill(self, future: Future[Any], status: Status, content: Any) -> None:
+    def _arrive(self, slot: int, outcome: list[Any]) -> None:
         with self._lock:
-            future._content = content
-            future._status = status
-            waiters = self._waiters.pop(future, ())
+            future = self._pending.pop(slot, None)
+            waiters = self._full(future, ARRIVED, outcome) if future is not None else []  # it was cancelled just now
         for call in waiters:
             call()
+
+    def _fill(self, future: Future[Any], status: Status, content: Any) -> None:
+        with self._lock:
+            waiters = self._full(future, status, content)
+        for call in waiters:
+            call()
+
+    def _full(self, future: Future[Any], status: Status, content: Any) -> list[Callable[[], object]]:
+        """Fill a future, under the lock; who has waited for that."""
+        future._content = content
+        future._status = status
+        return self._waiters.pop(future, [])
 
 
 def _together(messages: list[list[Any]]) -> Iterator[list[Any]]:
@@ -277,5 +299,7 @@ def _together(messages: list[list[Any]]) -> Iterator[list[Any]]:
         if kind == local.EXPORT:
             items = (item for _, [item] in group)
             yield from ([local.EXPORT, chunk] for chunk in local.chunks(items, local.exported_bytes))
+        elif kind == local.CANCEL:
+            yield [local.CANCEL, [slot for _, slots in group for slot in slots]]
         else:
             yield from group

@@ -85,6 +85,24 @@ class Double:
 
 
 @dataclass(frozen=True, slots=True)
+class Cancel:
+    """A scheduler is to stop these tasks, which nobody wants any more: (ref, replica).  It drops those that it has not
+    started, and answers all of them."""
+
+    scheduler: Origin
+    copies: tuple[tuple[TaskRef, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """These were to be stopped, and have not ended within the grace: if one of them has the core of its scheduler, that
+    process is to be replaced, which is nobody's fault."""
+
+    scheduler: Origin
+    copies: tuple[tuple[TaskRef, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StopSchedulers:
     """TERM, or this node leaves: end all schedulers; what else there is to do follows as effects of its own."""
 
@@ -98,4 +116,18 @@ class Halt:
     """Declared dead but still running: drop everything and join again as a new node."""
 
 
-Effect = Send | Teach | Start | Deliver | Demand | Admit | Connect | Fence | StopSchedulers | Halt | Double
+Effect = (
+    Send
+    | Teach
+    | Start
+    | Deliver
+    | Demand
+    | Admit
+    | Connect
+    | Fence
+    | StopSchedulers
+    | Halt
+    | Double
+    | Cancel
+    | Replace
+)

@@ -124,6 +124,15 @@ class Leave:
 
 
 @dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The program or a scheduler gives up futures that it has made with `Exported` or `Placed`: nobody waits for them
+    any more, and nothing is delivered to them.  Full ones are none of its business."""
+
+    origin: Origin
+    slots: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time has passed; see `Node.next_deadline`."""
 
@@ -149,4 +158,5 @@ Event = (
     | Terminate
     | Kept
     | Leave
+    | Cancelled
 )

@@ -99,6 +99,17 @@ class Purge:
 
 
 @dataclass(frozen=True, slots=True)
+class Cancel:
+    """S -> N, at times by way of the root: all copies of these are to be stopped, started or not; and orphans at these
+    paths."""
+
+    node: NodeId
+    """N."""
+    refs: tuple[TaskRef, ...]
+    orphans: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Push:
     """S -> N: run this here (`spawn_at`)."""
 
@@ -270,4 +281,5 @@ Message = (
     | Bye
     | Term
     | TermAck
+    | Cancel
 )

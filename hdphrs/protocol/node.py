@@ -33,6 +33,7 @@ from typing import assert_never
 from hdphrs.config import CoreConfig
 from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
+from hdphrs.protocol.cancelling import Cancelling
 from hdphrs.protocol.code import CodeStore
 from hdphrs.protocol.effects import Deliver, Demand, Double, Effect, Fence, Halt, Send, Start, StopSchedulers, Teach
 from hdphrs.protocol.leaving import Leaving
@@ -44,7 +45,7 @@ from hdphrs.protocol.retained import Retained
 from hdphrs.protocol.schedulers import Schedulers
 from hdphrs.protocol.sparkpool import Sparkpool
 from hdphrs.protocol.stragglers import Stragglers
-from hdphrs.protocol.supervisor import Supervisor
+from hdphrs.protocol.supervisor import Adopted, Supervisor, copies_of
 from hdphrs.protocol.tasks import (
     PROGRAM,
     ROOT,
@@ -80,10 +81,11 @@ COUNTERS = (
     "orphans",
     "doubled",
     "pieces",
+    "cancelled",
 )
 
 PURGE_MAX = 10_000
-"""Refs in one PURGE."""
+"""Refs in one PURGE or CANCEL."""
 
 RULINGS = (msg.Joined, msg.DeadNode, msg.Term, msg.Recalled, msg.Gone)
 """What only the root may say."""
@@ -135,6 +137,7 @@ class Node:
         self.orphans = Orphanage(self.pieces, self._say)
         """At the root."""
         self.retained = Retained(self._config)
+        self.cancelling = Cancelling(self._config, self.schedulers)
         self.reruns = Reruns(
             self._config,
             self.members,
@@ -142,6 +145,7 @@ class Node:
             self.supervisor,
             self.schedulers,
             self.retained,
+            self.cancelling.covers,
             self._say,
             self._answer,
         )
@@ -164,7 +168,7 @@ class Node:
         """When `handle` wants a `Tick` at the latest; None for never."""
         if self.me is None or self._over or self._awaited is not None:
             return None
-        waiting = (self.victim, self.thief, self.leaving, self.stragglers)
+        waiting = (self.victim, self.thief, self.leaving, self.stragglers, self.cancelling)
         deadlines = [role.next_deadline() for role in waiting]
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
@@ -223,6 +227,8 @@ class Node:
                 return self.victim.expire(now)
             case ev.Terminate():
                 return self._on_terminate()
+            case ev.Cancelled(origin, slots):
+                return self._on_cancelled([TaskRef(self._self(), origin, slot) for slot in slots])
             case _:
                 assert_never(event)
 
@@ -258,8 +264,9 @@ class Node:
             case msg.Obsolete(request):
                 return self._replied(self.victim.on_obsolete(request))
             case msg.Ack(ref, replica, thief):
-                self._count("stale", not self.supervisor.on_ack(ref, replica, thief))
-                return []
+                return self._on_ack(ref, replica, thief)
+            case msg.Cancel():
+                return self._on_cancel(message)
             case msg.Purge():
                 return self._on_purge(message)
             case msg.Push(spark):
@@ -323,6 +330,8 @@ class Node:
                 return sender != ROOT
             case msg.Purge(_, refs):
                 return sender == ROOT or (self.me == ROOT and all(ref.node == sender for ref in refs))
+            case msg.Cancel(_, refs):
+                return sender == ROOT or all(ref.node == sender for ref in refs)
             case msg.Orphans(_, orphans):
                 return self.me == ROOT and all(orphan.node == sender for orphan in orphans)
             case msg.Await(ref):
@@ -396,17 +405,26 @@ class Node:
             if not spark.task.supervised:
                 continue
             if supervisor == me:
-                self._count("stale", not self.supervisor.on_ack(spark.ref, spark.replica, me))
+                effects += self._on_ack(spark.ref, spark.replica, me)
             else:
                 effects.append(Send(supervisor, msg.Ack(spark.ref, spark.replica, me)))
         return effects
+
+    def _on_ack(self, ref: TaskRef, replica: int, node: NodeId) -> list[Effect]:
+        """ACK (lines 26, 27)."""
+        if self.supervisor.arrived(ref, replica, node):
+            return self._stop({node: [ref]}, {})
+        self._count("stale", not self.supervisor.on_ack(ref, replica, node))
+        return []
 
     def _on_finished(self, scheduler: Origin, results: Iterable[tuple[TaskRef, int, Outcome]]) -> list[Effect]:
         effects: list[Effect] = []
         finished: list[tuple[TaskRef, Task, Outcome]] = []
         for ref, replica, outcome in results:
-            finished.append((ref, self.schedulers.finish(scheduler, ref, replica), outcome))
-            effects += self._answer(ref, replica, outcome)
+            task = self.schedulers.finish(scheduler, ref, replica)
+            if not self._has_stopped(ref, replica):
+                finished.append((ref, task, outcome))
+                effects += self._answer(ref, replica, outcome)
         return effects + self.reruns.on_finished(finished)
 
     def _on_keep(self, sender: NodeId, pieces: Sequence[Piece]) -> list[Effect]:
@@ -427,7 +445,7 @@ class Node:
             self._learn(ref, record.task, outcome, source)
             losers = self.supervisor.losers(ref, source)
         if self.supervisor.on_result(ref):
-            return [self._deliver(ref, outcome), *self._disown({node: [ref] for node in losers})]
+            return [self._deliver(ref, outcome), *self._stop({node: [ref] for node in losers}, {})]
         self._count("duplicates")
         return []
 
@@ -476,12 +494,74 @@ class Node:
         self.code.forget(("scheduler", origin))
         effects: list[Effect] = []
         self.stragglers.forget(origin)
+        effects += self._on_cancelled(self._below(origin, self.cancelling.paths_on(origin)))
         effects += self._disown(self.supervisor.forget(origin))
         for ref, replica, outcome in given_up:
-            effects += self._answer(ref, replica, outcome)
+            if not self._has_stopped(ref, replica):
+                effects += self._answer(ref, replica, outcome)
         wanted = [spark for spark in self._without_orphans(survivors) if self._is_wanted(spark)]
         effects += self.reruns.on_lost(lambda copy: copy.ref.node == self.me and copy.ref.origin == origin)
         return [*effects, *self.reruns.report(asked=False), *self.reruns.ask(wanted)]
+
+    # ---- what nobody wants any more --------------------------------------------------------------------------
+
+    def _on_cancelled(self, refs: Iterable[TaskRef]) -> list[Effect]:
+        """Nobody will read these futures: their copies vanish, or are stopped, wherever they are."""
+        copies: dict[NodeId, list[TaskRef]] = {}
+        orphans: dict[NodeId, list[bytes]] = {}
+        for ref in refs:
+            record = self.supervisor.cancel(ref)
+            if record is None:
+                continue
+            self._count("cancelled")
+            self.stragglers.drop(ref)
+            if ref.origin == PROGRAM:
+                self.pieces.cover(record.task.path)  # it is never run again
+            if isinstance(record.location, Adopted):
+                orphans.setdefault(record.location.node, []).append(record.task.path)
+            nodes = copies_of(record)
+            for node in self.members.live() if nodes is None else nodes:
+                copies.setdefault(node, []).append(ref)
+        return self._stop(copies, orphans)
+
+    def _stop(self, copies: Mapping[NodeId, list[TaskRef]], orphans: Mapping[NodeId, list[bytes]]) -> list[Effect]:
+        """Tell nodes which copies nobody wants any more."""
+        effects: list[Effect] = []
+        for node in dict.fromkeys((*copies, *orphans)):
+            refs, paths = copies.get(node, []), orphans.get(node, [])
+            for start in range(0, 0 if self.members.is_dead(node) else max(len(refs), len(paths)), PURGE_MAX):
+                end = start + PURGE_MAX
+                effects += self._say(node, msg.Cancel(node, tuple(refs[start:end]), tuple(paths[start:end])))
+        return effects
+
+    def _on_cancel(self, message: msg.Cancel) -> list[Effect]:
+        """CANCEL: at the root on its way, or where the copies are."""
+        if message.node != self.me:
+            return [Send(message.node, message)] if self.members.is_live(message.node) else []
+        refs, paths = frozenset(message.refs), frozenset(message.orphans)
+
+        def is_cancelled(spark: Spark) -> bool:
+            return spark.ref in refs or (spark.task.path in paths and self.reruns.is_orphan(spark.ref))
+
+        self.reruns.purge(is_cancelled)
+        effects, _ = self.victim.drop(is_cancelled)
+        effects += self.cancelling.stop(is_cancelled)
+        return effects + self.reruns.report(asked=False)
+
+    def _below(self, origin: Origin, paths: tuple[bytes, ...]) -> list[TaskRef]:
+        """Of the futures of one scheduler, those of tasks below these."""
+        return [
+            ref
+            for ref, record in (self.supervisor.records() if paths else ())
+            if ref.origin == origin and record.task.path.startswith(paths)
+        ]
+
+    def _has_stopped(self, ref: TaskRef, replica: int) -> bool:
+        """A scheduler has no part in this copy any more; whether nobody wants its outcome."""
+        if not self.cancelling.end(ref, replica):
+            return False
+        self.reruns.acquit(ref)
+        return True
 
     def _disown(self, copies: Mapping[NodeId, list[TaskRef]]) -> list[Effect]:
         """Nobody waits for these copies any more."""
@@ -506,6 +586,7 @@ class Node:
 
     def _without_orphans(self, sparks: list[Spark]) -> list[Spark]:
         """Of sparks that schedulers had, those that somebody waits for."""
+        sparks = [spark for spark in sparks if not self._has_stopped(spark.ref, spark.replica)]
         wanted = self.reruns.without_orphans(sparks)
         self._count("orphans", len(sparks) - len(wanted))
         return wanted
@@ -537,6 +618,7 @@ class Node:
         effects += self.reruns.report(asked=self.me != ROOT)
         if self.me == ROOT:
             effects += self.orphans.on_death(dead, self.members.others())
+        effects += self._settle_cancelled(dead)
         recreated, lost = self.supervisor.on_death(dead, parting)
         effects += self.reruns.ask(recreated)
         remaining = sum(self.supervisor.wants(spark) for spark in recreated)
@@ -545,6 +627,17 @@ class Node:
             self._learn(ref, task, outcome, self._self())
             effects.append(self._deliver(ref, outcome))
         return [Fence(dead, remaining, parting), *effects]
+
+    def _settle_cancelled(self, dead: NodeId) -> list[Effect]:
+        """Of cancelled tasks that were on their way, the other end is where they are, if anywhere.
+
+        It may have accepted what the dead victim had sent, until it has heard of this death: so it hears of the
+        cancellation from the root too, and later.  If the thief is dead, the victim has had our leave before this.
+        """
+        effects: list[Effect] = []
+        for ref, node, is_thief in self.supervisor.settled(dead):
+            effects += self._say(ROOT if is_thief else node, msg.Cancel(node, (ref,)))
+        return effects
 
     def _on_leaving(self, leaver: NodeId, round_: int) -> list[Effect]:
         """LEAVING: nothing is given to it any more, nor asked of it; what it gives is welcome."""
@@ -596,6 +689,8 @@ class Node:
             effects += self.victim.serve_parked()
         if leaving:
             effects += self._evacuate()
+        if len(self.cancelling):
+            effects += self.cancelling.look(now)
         hungry = self.schedulers.hungry and not len(self.pool) and not leaving
         if hungry:
             fish = self.thief.hunt(self.members.staying(), now)

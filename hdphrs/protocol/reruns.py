@@ -37,15 +37,18 @@ class Reruns:
         supervisor: Supervisor,
         schedulers: Schedulers,
         retained: Retained,
+        is_stopping: Callable[[Spark], bool],
         say: Say,
         answer: Callable[[TaskRef, int, Outcome], list[Effect]],
     ) -> None:
-        """`answer(ref, replica, outcome)` is what to do with the outcome of a copy."""
+        """`is_stopping` tells whether a copy is about to end because it was cancelled; `answer(ref, replica, outcome)`
+        is what to do with the outcome of one."""
         self._config = config
         self._members = members
         self._pool = pool
         self._supervisor = supervisor
         self._schedulers = schedulers
+        self._is_stopping = is_stopping
         self._say = say
         self._answer = answer
         self._waiting: dict[RecallId, list[Spark]] = {}
@@ -153,8 +156,13 @@ class Reruns:
     def disown(self, refs: Iterable[TaskRef]) -> int:
         """Nobody waits for these any more: drop those that wait here; how many there were.  The others run on."""
         orphans = frozenset(refs)
-        self._disowned.update((spark.ref, None) for spark in self._schedulers.held() if spark.ref in orphans)
+        held = [spark.ref for spark in self._schedulers.held() if spark.ref in orphans and not self._is_stopping(spark)]
+        self._disowned.update(dict.fromkeys(held))
         return self.purge(lambda spark: spark.ref in orphans)
+
+    def acquit(self, ref: TaskRef) -> None:
+        """A task that has been cancelled has ended: it is no orphan any more."""
+        self._disowned.pop(ref, None)
 
     def purge(self, is_orphan: Callable[[Spark], bool]) -> int:
         """Drop all that match, in the pool too; how many there were."""
@@ -177,7 +185,11 @@ class Reruns:
         """Tell the root which orphans are run here, if it has asked, or if some are here no more."""
         if not self._config.pieces_bytes_max:
             return []
-        held = [spark.task for spark in self._schedulers.held() if self.is_orphan(spark.ref) and spark.task.supervised]
+        held = [
+            spark.task
+            for spark in self._schedulers.held()
+            if self.is_orphan(spark.ref) and spark.task.supervised and not self._is_stopping(spark)
+        ]
         told = dict.fromkeys(task.path for task in held)
         if not asked and told == self._told:
             return []

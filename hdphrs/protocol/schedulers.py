@@ -8,7 +8,7 @@ child anew, and a child that took its parent's process down must not start from 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from hdphrs.config import CoreConfig
@@ -58,6 +58,10 @@ class Schedulers:
     def held(self) -> list[Spark]:
         """For checks of the invariants."""
         return [spark for scheduler in self._up.values() for spark in scheduler.held.values()]
+
+    def holdings(self) -> Iterator[tuple[Origin, Iterable[Spark]]]:
+        """What each scheduler has got and not answered."""
+        return ((origin, scheduler.held.values()) for origin, scheduler in self._up.items())
 
     def rise(self, origin: Origin) -> None:
         """A scheduler is ready."""

@@ -49,6 +49,10 @@ class Stragglers:
             ended.count += 1
             ended.cost_s += outcome.cost_s
 
+    def drop(self, ref: TaskRef) -> None:
+        """Nobody waits for this one any more."""
+        self._doubled.pop(ref, None)
+
     def forget(self, origin: Origin) -> None:
         """A scheduler is dead, and all that waited there."""
         self._ended = {kind: ended for kind, ended in self._ended.items() if kind[0] != origin}

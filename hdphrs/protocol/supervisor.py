@@ -62,10 +62,17 @@ class Supervisor:
         self._me = me
         self._here = OnNode(me)
         self._records: dict[TaskRef, Record] = {}
+        self._vanishing: dict[TaskRef, tuple[int, InTransition]] = {}
+        """Cancelled tasks whose newest replica was on its way: they are stopped when it is clear where it is."""
 
     def __len__(self) -> int:
         """Empty futures."""
         return len(self._records)
+
+    @property
+    def vanishing(self) -> int:
+        """Cancelled tasks of which it is not clear yet where they are."""
+        return len(self._vanishing)
 
     def records(self) -> Iterator[tuple[TaskRef, Record]]:
         """For checks of the invariants."""
@@ -165,6 +172,39 @@ class Supervisor:
         """Whether it is the first: that one fills the future and ends supervision, later ones are duplicates."""
         return self._records.pop(ref, None) is not None
 
+    def cancel(self, ref: TaskRef) -> Record | None:
+        """Nobody waits for this task any more: its last record; None for a full future.
+
+        If a copy is on its way, `arrived` and `settled` tell when it is clear where it is.
+        """
+        record = self._records.pop(ref, None)
+        if record is not None and isinstance(record.location, InTransition):
+            self._vanishing[ref] = record.replica, record.location
+        return record
+
+    def arrived(self, ref: TaskRef, replica: int, node: NodeId) -> bool:
+        """ACK: the copy is on `node`; whether it is of a cancelled task."""
+        known, location = self._vanishing.get(ref, (-1, None))
+        if known != replica or location is None or not covers(location, node):
+            return False
+        del self._vanishing[ref]
+        return True
+
+    def settled(self, dead: NodeId) -> list[tuple[TaskRef, NodeId, bool]]:
+        """DEADNODE: copies of cancelled tasks that were on their way from it or to it.
+
+        Returns:
+            (ref, where it is if it is anywhere, whether that was the thief).
+        """
+        settled: list[tuple[TaskRef, NodeId, bool]] = []
+        for ref, (_, location) in self._vanishing.items():
+            if covers(location, dead):
+                is_thief = location.victim == dead
+                settled.append((ref, location.thief if is_thief else location.victim, is_thief))
+        for ref, _, _ in settled:
+            del self._vanishing[ref]
+        return settled
+
     def charge(self, spark: Spark) -> None:
         """A copy that ran here is put back, perhaps with a crash: the record of a task of ours learns of it."""
         record = self._records.get(spark.ref)
@@ -202,6 +242,14 @@ class Supervisor:
             for node in () if isinstance(location, Adopted) else _nodes(location):
                 copies.setdefault(node, []).append(ref)
         return copies
+
+
+def copies_of(record: Record) -> tuple[NodeId, ...] | None:
+    """Where copies of a task may be, but for one that is on its way; None for anywhere."""
+    location = record.location
+    if record.task.supervised or record.placed or not record.left:
+        return (*record.also_on, *(_nodes(location) if isinstance(location, OnNode) else ()))
+    return None
 
 
 def covers(location: Location, node: NodeId) -> bool:

@@ -166,7 +166,15 @@ class Victim:
             The effects, and how many orphans there were.
         """
         self.forget(dead)
-        orphaned = [request for request, guard in self._guards.items() if guard.spark.ref.node == dead]
+        return self.drop(lambda spark: spark.ref.node == dead)
+
+    def drop(self, is_orphan: Callable[[Spark], bool]) -> tuple[list[Effect], int]:
+        """Drop all guarded sparks that match, and tell their thieves; what comes for them later is stale.
+
+        Returns:
+            The effects, and how many there were.
+        """
+        orphaned = [request for request, guard in self._guards.items() if is_orphan(guard.spark)]
         effects: list[Effect] = []
         for request in orphaned:
             effects += self._refuse(self._guards.pop(request).catch)

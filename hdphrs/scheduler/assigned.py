@@ -42,6 +42,16 @@ def root_of(future: Future[Any]) -> Assigned:
     return future
 
 
+def is_below(future: Future[Any], task: Future[Any]) -> bool:
+    """Whether the task has spawned this one, or one that has, in this process."""
+    above: Future[Any] | None = future
+    while above is not None:
+        above = getattr(above, "_parent", None)  # one that is just being placed has none yet
+        if above is task:
+            return True
+    return False
+
+
 def path_of(future: Future[Any]) -> bytes:
     """Digest of the spawn indices from the program down to this task."""
     indices = []

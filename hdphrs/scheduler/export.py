@@ -14,10 +14,10 @@ from typing import Any
 from hdphrs.api import future as fast
 from hdphrs.api.future import AWAY, FAILED, Future, name_of, take, unfold
 from hdphrs.api.memo import Wish, wish_of
-from hdphrs.errors import CannotTravelError
+from hdphrs.errors import Cancelled, CannotTravelError
 from hdphrs.protocol.pieces import check_of_task
 from hdphrs.protocol.tasks import FAIR, KEEN, NodeId, Task
-from hdphrs.scheduler.assigned import Assigned, path_of
+from hdphrs.scheduler.assigned import Assigned, is_below, path_of
 from hdphrs.scheduler.note import plain
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook
@@ -108,9 +108,33 @@ class Exporter:
         with self._exclusive:
             pass
 
-    def arrived(self, slot: int) -> Future[Any]:
-        """The future whose outcome has come."""
-        return self._away.pop(slot)
+    def arrived(self, slot: int) -> Future[Any] | None:
+        """The future whose outcome has come; None if it was cancelled meanwhile."""
+        return self._away.pop(slot, None)
+
+    def cancel(self, future: Future[Any]) -> bool:
+        """Give up a future that is away; whether it was."""
+        with self._exclusive:
+            return future._status is AWAY and bool(self._give_up([future._content]))
+
+    def cancel_below(self, task: Future[Any]) -> None:
+        """Give up all futures of a task and of those that run in place of it: those that wait here and those away."""
+        with self._exclusive:
+            for future in list(fast.sparks):
+                if is_below(future, task) and take(future) is not None:
+                    _fail(future)
+            self._give_up([slot for slot, future in list(self._away.items()) if is_below(future, task)])
+
+    def _give_up(self, slots: list[int]) -> list[int]:
+        """Whoever takes a future out of `_away` fills it: its outcome may arrive at the same time."""
+        taken = [(slot, self._away.pop(slot, None)) for slot in slots]
+        given_up = [slot for slot, future in taken if future is not None]
+        for _, future in taken:
+            if future is not None:
+                _fail(future)
+        if given_up:
+            self._tell([local.CANCEL, given_up])
+        return given_up
 
     def _encode(
         self, function: Callable[..., Any], args: tuple[Any, ...], path: bytes, supervised: bool | None
@@ -133,9 +157,14 @@ class Exporter:
     def _send_away(self, future: Future[Any]) -> int:
         slot = next(self._slots)
         self._away[slot] = future
-        future._content = None
+        future._content = slot
         future._status = AWAY
         return slot
+
+
+def _fail(future: Future[Any]) -> None:
+    future._content = Cancelled("the task was cancelled")
+    future._status = FAILED
 
 
 def _take_old() -> Taken:

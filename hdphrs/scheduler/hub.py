@@ -41,10 +41,11 @@ from hdphrs.scheduler.keep import GATHER_BEATS, Keeper
 from hdphrs.scheduler.meter import Account, Meter, Share
 from hdphrs.scheduler.note import Noter, plain
 from hdphrs.scheduler.reuse import Reuse, fill
+from hdphrs.scheduler.stop import Stopper
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook, CodeShelf
 from hdphrs.wire.codec import pack_outcome, unpack_outcome, unpack_spark
-from hdphrs.wire.page import BEAT, SPEAK, Line
+from hdphrs.wire.page import BEAT, LOOK, SPEAK, Line
 from hdphrs.wire.paths import child_path
 from hdphrs.wire.values import dump_error, dump_result, load_outcome, summary
 
@@ -98,6 +99,11 @@ class Hub:
         self._waiters: dict[Future[Any], list[greenlet]] = {}
         self._watched: list[tuple[Future[Any], greenlet]] = []
         self._results: deque[list[Any]] = deque()
+        self._fetching = threading.Lock()
+        """Held by whoever reads the link."""
+        self._mail: list[list[Any]] = []
+        """What the helper thread has read of it."""
+        self._stopper = Stopper(self._exporter, self._meter, line, self._results.append)
         self._costs: dict[tuple[bytes, str], float] = {}
         self._root: Assigned | None = None
         self._hungry = False
@@ -123,6 +129,7 @@ class Hub:
         parent = fast.current
         if parent is None:
             raise UsageError("spawn_at: this code runs in a scheduler process but belongs to no task")
+        self._stopper.check()
         path = child_path(path_of(parent), fast.spawned)
         future = self._finished_before(path, function, args)
         if future is None:
@@ -131,9 +138,27 @@ class Hub:
         fast.spawned += 1
         return future
 
+    def cancel(self, future: Future[Any]) -> bool:
+        if threading.get_ident() != self._thread:
+            raise UsageError("cancel: inside a task, cancel only in the task's own thread")
+        if not hasattr(future, "_status"):
+            self._exporter.finish()  # as in `wait`
+        if getattr(future, "_status", None) is AWAY:
+            self._receive(block=False)
+        status = getattr(future, "_status", None)
+        if status is DONE or status is FAILED:
+            return False
+        if status is not AWAY:
+            self._stopper.stop(future)
+        elif not self._exporter.cancel(future):
+            return False
+        self._wake_all()
+        return True
+
     def wait(self, future: Future[T]) -> T:
         if threading.get_ident() != self._thread:
             raise UsageError("get: inside a task, wait only in the task's own thread")
+        self._stopper.check()
         if not hasattr(future, "_status"):
             self._exporter.finish()  # the helper thread may have taken it a moment ago
         if getattr(future, "_status", None) is AWAY:
@@ -145,6 +170,7 @@ class Hub:
         elif status is AWAY or status is RUNNING:
             self._waiters.setdefault(future, []).append(getcurrent())
             self._suspend()
+        self._stopper.check()
         return fast.get(future)
 
     def poll(self, future: Future[Any]) -> bool:
@@ -173,6 +199,8 @@ class Hub:
     def export(self) -> None:
         root = self._root
         assert root is not None, "only tasks spawn"
+        if self._stopper.stopping:
+            self._stopper.check_spawn()
         if root.reuse is not None:
             with suppress(IndexError):  # the helper thread has taken it
                 future = fast.sparks[-1]
@@ -213,6 +241,8 @@ class Hub:
                         self._line.again()
                     if beats % GATHER_BEATS == 0 and (messages := self._keeper.gathered()):
                         self._tell(*messages)
+                if LOOK in asked:
+                    self._look_at_mail()
                 if SPEAK in asked:
                     if self._line.demand:
                         self._exporter.export(careful=False)
@@ -276,8 +306,8 @@ class Hub:
             line.run(careful=False, again=False)
         else:
             line.running = root.serial
-            timed = self._noter is not None and self._noter.on
-            line.run(careful=root.careful, again=timed or root.reuse is not None)
+            asked = (self._noter is not None and self._noter.on) or bool(self._stopper.stopping)
+            line.run(careful=root.careful, again=asked or root.reuse is not None)
 
     def _execute(self, future: Future[Any], function: Callable[..., Any]) -> None:
         started_s = perf_counter()
@@ -299,6 +329,9 @@ class Hub:
             future._status = DONE if error is None else FAILED
             self._wake(future)
             fast.ran += 1
+        if self._stopper.stopping:
+            self._stopper.ended(future)
+            self._wake_all()
         now_s = perf_counter()
         if isinstance(future, Assigned):
             self._costs[_kind(future.spark.task)] = now_s - started_s
@@ -366,6 +399,11 @@ class Hub:
         if waiters is not None:
             self._ready.extend(waiters)
 
+    def _wake_all(self) -> None:
+        """Wake those who wait for futures that were filled by a cancellation."""
+        for future in [one for one in self._waiters if one._status is DONE or one._status is FAILED]:
+            self._wake(future)
+
     def _check_watched(self) -> None:
         """Look after waiters of tasks that ran in place in some other stack: nothing wakes them but this."""
         watched, self._watched = self._watched, []
@@ -411,19 +449,27 @@ class Hub:
             _flush_streams()
 
     def _receive(self, *, block: bool) -> None:
-        messages = self._link.receive(block=block)
-        if messages is None:
+        with self._fetching:
+            messages, self._mail = self._mail, []
+            fetched = messages or self._link.receive(block=block)
+        if fetched is None:
             _leave()
         self._polled_s = perf_counter()
-        for message in messages:
+        for message in fetched:
             match message:
                 case [local.DELIVER, slot, outcome, own_s, here_s]:
                     self._hungry = False  # the node takes it back
-                    self._deliver(self._exporter.arrived(slot), unpack_outcome(outcome), Share(own_s, here_s))
+                    future = self._exporter.arrived(slot)
+                    if future is not None:
+                        self._deliver(future, unpack_outcome(outcome), Share(own_s, here_s))
                 case [local.START, sparks]:
                     self._hungry = False
                     assigned = [Assigned(serial, unpack_spark(spark)) for serial, spark in sparks]
                     fast.sparks.extend(reversed(assigned))
+                case [local.STOP, copies]:
+                    self._hungry = False  # as with DELIVER
+                    self._stopper.stop_copies(copies)
+                    self._wake_all()
                 case [local.CODE, digest, data]:
                     self._shelf.teach(digest, data)
                 case [local.NODES, nodes]:
@@ -435,6 +481,22 @@ class Hub:
                     _leave()
                 case _:
                     raise AssertionError(f"not a message for a scheduler: {message!r}")
+
+    def _look_at_mail(self) -> None:
+        """In the helper thread: stop what has been cancelled, and leave the mail to the main thread."""
+        if not self._fetching.acquire(blocking=False):
+            return  # it reads the mail itself
+        try:
+            messages = self._link.receive(block=False)
+            if messages is None:
+                _leave()
+            self._mail += messages
+        finally:
+            self._fetching.release()
+        for message in messages:
+            if message[0] == local.STOP:
+                self._stopper.stop_copies(message[1])
+        self._flush()
 
     def _deliver(self, future: Future[Any], outcome: Outcome, share: Share) -> None:
         self._meter.credit(future, outcome.cost_s, share)

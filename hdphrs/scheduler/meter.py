@@ -112,6 +112,10 @@ class Meter:
         account = self._accounts[future] = Account()
         return account
 
+    def owners(self) -> list[Future[Any]]:
+        """All that have; the helper thread may ask too."""
+        return list(self._accounts)
+
     def owner(self, future: Future[Any]) -> Account | None:
         """The account of this task, if it has a stack of its own."""
         return self._accounts.get(future)

@@ -33,12 +33,25 @@ class Client:
         self._world = cluster.world
         self._local_ns = cluster.drawn.local_us * 1000
         self._filled: dict[int, None] = {}
+        self._cancelled: dict[int, None] = {}
+        """Of these."""
         self._spawned = 0
 
     @property
     def unfilled(self) -> int:
         """Futures that are still empty."""
         return len(self._cluster.program.tops) - len(self._filled)
+
+    @property
+    def empty(self) -> list[int]:
+        """Slots that it waits for."""
+        return [slot for slot in range(self._spawned) if slot not in self._filled]
+
+    def cancel(self, slot: int) -> None:
+        """It gives one of them up."""
+        self._cancelled[slot] = None
+        self._tell(ev.Cancelled(PROGRAM, (slot,)))
+        self._fill(slot)
 
     def start(self, _: None) -> None:
         """The nodes are there, or have had their time."""
@@ -52,9 +65,14 @@ class Client:
     def delivered(self, effect: fx.Deliver) -> None:
         """A future of the program is filled."""
         slot = effect.slot
+        if slot in self._cancelled:
+            return  # it was under way
         if slot >= self._spawned or slot in self._filled:
             raise Wrong(f"future {slot} of the program is filled, and is not waited for")
         self._cluster.judge(self._cluster.program.tops[slot], effect.outcome)
+        self._fill(slot)
+
+    def _fill(self, slot: int) -> None:
         self._filled[slot] = None
         self._cluster.accounts.end(self._world.now_ns)
         if len(self._filled) == self._spawned:

@@ -260,6 +260,7 @@ class Cluster:
                 f"{spark.ref}#{spark.replica} is with a scheduler of node {node}" for spark in core.schedulers.held()
             ]
             left += [f"{spark.ref}#{spark.replica} waits for pieces on node {node}" for spark in core.reruns]
+            left += [f"node {node} waits for {core.supervisor.vanishing} cancelled tasks"] * core.supervisor.vanishing
             left += [f"the future {ref} is empty, its task {record}" for ref, record in core.supervisor.records()]
         return left
 
@@ -300,6 +301,7 @@ def _config(drawn: Draw, program: Program) -> CoreConfig:
         remembered_crashes_max=max(drawn.remembered_crashes_max, program.blamable + drawn.crashes),
         piece_cost_s=drawn.piece_cost_us / 1e6,
         pieces_bytes_max=drawn.pieces_bytes_max,
+        cancel_grace_s=drawn.cost_us / 1e6,
         speculate=bool(drawn.speculate),
         straggler_s=drawn.cost_us / 1e6,
         siblings_min=2,

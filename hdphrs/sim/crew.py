@@ -149,6 +149,20 @@ class Crew:
             scheduler.asked = False  # the core takes its hunger back
             self._mail(scheduler, scheduler.deliver, (effect.slot, effect.outcome))
 
+    def cancel(self, effect: fx.Cancel) -> None:
+        """Effect `Cancel`."""
+        scheduler = self.schedulers[effect.scheduler]
+        scheduler.asked = False
+        self._mail(scheduler, scheduler.cancel, effect.copies)
+
+    def replace(self, effect: fx.Replace) -> None:
+        """Effect `Replace`: whoever still runs one of these is killed."""
+        scheduler = self.schedulers.get(effect.scheduler)
+        root = None if scheduler is None or scheduler.stack is None else scheduler.stack.root
+        if scheduler is not None and root is not None and (root.ref, root.replica) in effect.copies:
+            self._world.tally("schedulers replaced")
+            scheduler.die(blameless=True)
+
     def demand(self, effect: fx.Demand) -> None:
         """Effect `Demand`: set the bytes; helper threads are asked later."""
         for scheduler in self.schedulers.values():

@@ -99,6 +99,8 @@ class Draw:
     """Nodes that die just when they send or get a message of some kind: in such a moment things get lost."""
     departures: int
     """Nodes that are told to leave, with more time than they need or less."""
+    cancels: int
+    """Futures that the program cancels before they are full."""
     crashes: int
     """Schedulers that die for no reason while they run a task, which is blamed."""
     blameless: int
@@ -238,6 +240,7 @@ _DRAWN: dict[str, Chooser] = {
     "power_losses": _sometimes(35, _between(1, 2)),
     "ambushes": _sometimes(50, _between(1, 3)),
     "departures": _sometimes(25, _between(1, 2)),
+    "cancels": _sometimes(30, _one_of(1, 2, 8, 100)),
     "crashes": _sometimes(35, _between(1, 4)),
     "blameless": _sometimes(35, _between(1, 4)),
     "cuts": _sometimes(40, _between(1, 4)),

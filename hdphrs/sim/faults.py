@@ -73,6 +73,7 @@ class Faults:
             (drawn.kills, self._kill),
             (drawn.power_losses, self._lose_power),
             (drawn.departures, self._depart),
+            (drawn.cancels, self._cancel),
             (drawn.crashes, self._crash),
             (drawn.blameless, self._kill_scheduler),
             (drawn.joins, self._join),
@@ -164,6 +165,13 @@ class Faults:
         if self._cluster.root.up:
             self._world.tally("joins")
             self._cluster.join()
+
+    def _cancel(self, _: None) -> None:
+        """The program gives up one of its futures."""
+        empty = self._cluster.client.empty
+        if empty:
+            self._world.tally("cancels")
+            self._cluster.client.cancel(self._chance.choice(empty))
 
     # ---- schedulers ------------------------------------------------------------------------------------------
 

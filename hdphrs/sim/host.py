@@ -78,6 +78,8 @@ class Host:
             fx.Connect: self._connect,
             fx.Fence: self._fence,
             fx.Double: lambda effect: None,
+            fx.Cancel: self.crew.cancel,
+            fx.Replace: self.crew.replace,
             fx.StopSchedulers: self.crew.stop,
             fx.Halt: self._end,
         }

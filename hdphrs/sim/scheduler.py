@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hdphrs.protocol import events as ev
 from hdphrs.protocol.pieces import piece_of, worth
-from hdphrs.protocol.tasks import NodeId, Origin, Outcome, Spark, Task, TaskRef
+from hdphrs.protocol.tasks import NodeId, Origin, Outcome, Spark, Task, TaskRef, Verdict
 from hdphrs.sim.errors import Wrong
 from hdphrs.sim.export import Exporter
 from hdphrs.sim.program import contribution, number_of
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 RESULTS_MAX = 16
 QUICK_NS = 100_000
 """As in the real one."""
+
+
+STOPPED = Outcome(Verdict.RAISED, b"cancelled")
 
 
 class Scheduler:
@@ -58,6 +61,12 @@ class Scheduler:
         self._reuses: dict[tuple[TaskRef, int], Reuse] = {}
         """Of those that are run again."""
         self._hungry = False
+        self._mine: dict[tuple[TaskRef, int], None] = {}
+        """What it has got and not answered."""
+        self._cancelled: dict[tuple[TaskRef, int], None] = {}
+        """Of these, what is to end; only the running one is not at once."""
+        self._given_up: dict[int, None] = {}
+        """Slots whose outcomes may still arrive."""
         self._late: list[tuple[Action, Any]] = []
         self._mail: deque[tuple[Action, Any]] = deque()
         self._exporter = Exporter(cluster.program, origin, self._tell)
@@ -92,17 +101,49 @@ class Scheduler:
         """`Start`."""
         self._hungry = False
         self._deque.extend(reversed(sparks))
+        self._mine.update((_copy(spark), None) for spark in sparks)
 
     def deliver(self, filled: tuple[int, Outcome]) -> None:
         """`Deliver`."""
         slot, outcome = filled
         self._hungry = False
         future = self._exporter.away.pop(slot, None)
+        if slot in self._given_up:
+            return  # it was under way
         if future is None:
             raise Wrong(f"slot {slot} of scheduler {self._host.node}.{self.origin} is filled, and nobody waits for it")
         self._cluster.judge(future.number, outcome)
         future.contribution = contribution(outcome)
         self._fill(future)
+
+    def cancel(self, copies: tuple[tuple[TaskRef, int], ...]) -> None:
+        """`Cancel`: what it has started ends where it waits, what runs with its next `get` of something elsewhere."""
+        self._hungry = False
+        for copy in copies:
+            if copy in self._mine:  # else it was answered, or given back, a moment ago
+                self._cancelled[copy] = None
+                if self.stack is None or _copy(self.stack.root) != copy:
+                    self._stop(copy)
+
+    def _stop(self, copy: tuple[TaskRef, int]) -> None:
+        """A cancelled task ends, and gives up what it has spawned."""
+        given_up = [slot for slot, future in self._exporter.away.items() if _copy(future.root) == copy]
+        for slot in given_up:
+            del self._exporter.away[slot]
+            self._given_up[slot] = None
+        if given_up:
+            self._tell(ev.Cancelled(self.origin, tuple(given_up)))
+        kept = [item for item in self._deque if _copy(item if isinstance(item, Spark) else item.root) != copy]
+        self._deque.clear()
+        self._deque.extend(kept)
+        self._ready = deque(stack for stack in self._ready if _copy(stack.root) != copy)
+        del self._cancelled[copy]
+        self._world.tally("stopped")
+        self._answer(copy, STOPPED)
+
+    def _answer(self, copy: tuple[TaskRef, int], outcome: Outcome) -> None:
+        del self._mine[copy]
+        self._results.append((*copy, outcome))
 
     def quit(self, _: None) -> None:
         """The run has ended."""
@@ -190,6 +231,10 @@ class Scheduler:
                     return
                 self.stack = stack
             frame = stack.frames[-1]
+            if frame.phase != BEGIN and self._is_cancelled(stack):
+                self.stack = None
+                self._stop(_copy(stack.root))
+                continue
             match frame.phase:
                 case 0:  # BEGIN
                     self._compute(program.before_ns[frame.number])
@@ -267,6 +312,8 @@ class Scheduler:
         future = frame.gets[-1]
         if future.status == AWAY:
             self._read()
+            if self._is_cancelled(stack):
+                return
         if future.status == DONE:
             frame.contributions.append(future.contribution)
             frame.gets.pop()
@@ -284,7 +331,7 @@ class Scheduler:
         outcome = self._program.combine(frame.number, frame.contributions, cost_s)
         stack.frames.pop()
         if frame.future is None:
-            self._results.append((stack.root.ref, stack.root.replica, outcome))
+            self._answer(_copy(stack.root), outcome)
         else:
             self._keep(stack.root, frame.number, outcome)
             frame.future.contribution = contribution(outcome)
@@ -307,7 +354,14 @@ class Scheduler:
 
     # ---- the talk with the node ------------------------------------------------------------------------------
 
+    def _is_cancelled(self, stack: Stack) -> bool:
+        return bool(self._cancelled) and _copy(stack.root) in self._cancelled
+
     def _tell(self, *events: ev.Event) -> None:
+        for event in events:
+            if isinstance(event, ev.GivenBack):
+                for copy in event.sparks:
+                    del self._mine[copy]
         self._world.post(self._local_ns, self._host.crew.hear, (self, events))
 
     def _read(self) -> None:
@@ -337,3 +391,7 @@ class Scheduler:
         if self._results:
             results, self._results = self._results, []
             self._tell(ev.Finished(self.origin, tuple(results)))
+
+
+def _copy(spark: Spark) -> tuple[TaskRef, int]:
+    return spark.ref, spark.replica

@@ -32,7 +32,7 @@ WANTED = {
             "schedulers killed",
             "poisonings",
         ),
-        *("cuts", "one-way cuts", "isolations", "stalls", "root stalls", "joins", "repeats"),
+        *("cuts", "one-way cuts", "isolations", "stalls", "root stalls", "joins", "repeats", "cancels"),
     ),
     "what came of it": (
         *(
@@ -48,11 +48,13 @@ WANTED = {
             "orphans",
         ),
         *("duplicates", "stale", "crashes", "LOST", "CRASHED", "lost the root"),
+        *("cancelled", "stopped", "schedulers replaced"),
     ),
     "work": ("tasks_started", "exported", "placed", "stolen", "given", "fish_sent", "fish_answered", "given back"),
     "pieces": ("pieces", "pieces used", "pieces too late"),
     "messages": (
         *("FISH", "NOWORK", "SCHEDULE", "REQ", "AUTH", "DENIED", "OBSOLETE", "ACK", "RESULT", "PUSH", "PURGE"),
+        *("CANCEL",),
         *("LEAVING", "NOTED", "BYE", "KEEP", "RECALL", "RECALLED", "ORPHANS", "AWAIT", "GONE", "CODE"),
         *("WELCOME", "JOINED", "SUSPECT", "DEADNODE", "TERM", "TERMACK"),
     ),

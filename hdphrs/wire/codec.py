@@ -65,6 +65,7 @@ ROWS: Final[dict[int, type[m.Message]]] = {
     25: m.Orphans,
     26: m.Await,
     27: m.Gone,
+    28: m.Cancel,
 }
 """Kind number to type.  Numbers are never used again; a change of meaning raises `WIRE_VERSION`."""
 

@@ -29,6 +29,7 @@ RETURN: Final = 7  # [RETURN, [[ref, replica], ...]]
 BYE: Final = 8  # [BYE]: the program has ended
 KEEP: Final = 15  # [KEEP, [piece, ...], own_s, here_s]
 REUSED: Final = 16  # [REUSED, used, mismatched]: pieces that a re-run has used; and that were not of the same call
+CANCEL: Final = 17  # [CANCEL, [slot, ...]]: nobody waits for these futures any more
 ABOUT: Final = 14  # [ABOUT, serial, summary]: the arguments of a task that has crashed before, and is tried again
 FOUND: Final = 30  # [FOUND, topic, rank, find], both ways: what a task of a search has found, see api/board.py
 
@@ -37,6 +38,7 @@ START: Final = 9  # [START, [[serial, spark], ...]]
 DELIVER: Final = 10  # [DELIVER, slot, outcome]; to a scheduler [DELIVER, slot, outcome, own_s, here_s]
 NODES: Final = 11  # [NODES, [own id, other ids ...]]; to the program [NODES, ids, cores of them all]
 QUIT: Final = 12  # [QUIT]
+STOP: Final = 18  # [STOP, [[ref, replica], ...]]: nobody wants these any more
 FAILED: Final = 13  # [FAILED, sentence]: the run cannot begin, or is over
 
 RECEIVE_BYTES = 1 << 18

@@ -28,6 +28,9 @@ SPEAK = b"?"
 BEAT = b"."
 """It is to look which tasks are running."""
 
+LOOK = b"!"
+"""It is to look at the mail: something that runs here was cancelled."""
+
 CAREFUL = 1
 AGAIN = 2
 

@@ -39,7 +39,7 @@ T = TypeVar("T")
 SUFFIX: Final = ".trace"
 """How the files are called."""
 
-FORM: Final = 5
+FORM: Final = 6
 """Raised with every change of what a trace's bytes mean."""
 
 EVENTS: Final[dict[int, type[ev.Event]]] = {
@@ -58,6 +58,7 @@ EVENTS: Final[dict[int, type[ev.Event]]] = {
     13: ev.Terminate,
     14: ev.Kept,
     15: ev.Leave,
+    16: ev.Cancelled,
 }
 
 EFFECTS: Final[dict[int, type[fx.Effect]]] = {
@@ -72,6 +73,8 @@ EFFECTS: Final[dict[int, type[fx.Effect]]] = {
     9: fx.StopSchedulers,
     10: fx.Halt,
     11: fx.Double,
+    12: fx.Cancel,
+    13: fx.Replace,
 }
 
 _MAGIC: Final = b"hdphrs trace, "

@@ -55,6 +55,7 @@ def test_what_pickles_is_imported_only_where_user_code_runs() -> None:
         "scheduler/hub.py",
         "scheduler/keep.py",
         "scheduler/reuse.py",
+        "scheduler/stop.py",
         "wire/capture.py",
         "wire/code.py",
         "wire/meaning.py",

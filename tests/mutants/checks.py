@@ -29,13 +29,17 @@ STATES_MAX = 50_000
 """Of each scope; the searches of `hdphrs explore` have no such bound."""
 
 SEARCHED: dict[str, Scope] = {
-    **{name: SCOPES[name] for name in ("guards", "orphans", "placed", "one", "newcomer", "joining", "leaving")},
+    **{
+        name: SCOPES[name]
+        for name in ("guards", "orphans", "placed", "one", "newcomer", "joining", "leaving", "cancelling")
+    },
     "host": Scope("host", "a child that is stolen from the root too", (Job(1),), root_works=True, deaths=1, gives=True),
     "lost": Scope(
         "lost", "a task that nobody supervises is lost", (Job(supervised=False),), nodes=2, root_works=True, leaves=1
     ),
     "adopting": Scope("adopting", "an orphan is waited for", (Job(1),), root_works=True, deaths=1, config=RETAINED),
     "gone": Scope("gone", "an orphan is given back", (Job(1),), root_works=True, deaths=1, gives=True, config=RETAINED),
+    "stopped": Scope("stopped", "a scheduler dies that was to stop a task", (Job(1),), nodes=2, crashes=1, cancels=1),
     "third": Scope("third", "supervisor, victim and thief are three mortals", (Job(1),), nodes=4, deaths=1, gives=True),
 }
 """Small ones first."""

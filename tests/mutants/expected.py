@@ -104,6 +104,10 @@ KNOWN: dict[str, str] = {
     "leave-guarded": "play 11",
     "leave-asked-once": "play 11",
     "leave-exact": "explore lost",
+    "cancelled-on-its-way": "explore cancelling",
+    "cancelled-and-dead": "explore cancelling",
+    "stopped-for-ever": "explore cancelling",
+    "stopped-runs-again": "explore stopped",
 }
 """By mutant: "explore SCOPE", "play SEED" or "skirmish SEED"."""
 
@@ -131,6 +135,10 @@ SCENARIOS: dict[str, tuple[str, str]] = {
     "pieces-uncovered": (
         "test_reruns::test_result_for_the_root_is_a_piece_only_if_its_parent_may_be_run_again",
         "it costs memory, and nothing else; the simulator looks for it when a task of the program has ended",
+    ),
+    "cancelled-in-pool": (
+        "test_cancelling::test_cancelled_spark_vanishes_from_the_pool_of_another_node",
+        "it costs a useless run; the simulator sees that it is started",
     ),
     "early-nowork": (
         "test_victim::test_thief_is_not_refused_while_other_guards_of_its_fish_are_shut",

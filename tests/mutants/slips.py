@@ -521,4 +521,32 @@ LEAVING = (
     ),
 )
 
-SLIPS = (*SUPERVISOR, *VICTIM, *THIEF, *SCHEDULERS, *NODE, *MEMBERSHIP, *LEAVING)
+CANCELLING = (
+    Mutant(
+        "cancelled-on-its-way",
+        "a spark that was on its way when it was cancelled is forgotten when it has arrived",
+        (Edit("node.Node._on_ack", "if self.supervisor.arrived(ref, replica, node):", "if False:"),),
+    ),
+    Mutant(
+        "cancelled-and-dead",
+        "a death does not settle where a cancelled spark is",
+        (Edit("node.Node._on_dead_node", "effects += self._settle_cancelled(dead)", ""),),
+    ),
+    Mutant(
+        "stopped-for-ever",
+        "what a scheduler answers for a stopped task is taken for a result",
+        (Edit("node.Node._on_finished", "if not self._has_stopped(ref, replica):", "if True:"),),
+    ),
+    Mutant(
+        "stopped-runs-again",
+        "a task that was to be stopped is run again when its scheduler has died",
+        (Edit("node.Node._without_orphans", "if not self._has_stopped(spark.ref, spark.replica)", ""),),
+    ),
+    Mutant(
+        "cancelled-in-pool",
+        "a cancelled spark stays in the pool of a node that has stolen it",
+        (Edit("node.Node._on_cancel", "self.reruns.purge(is_cancelled)", ""),),
+    ),
+)
+
+SLIPS = (*SUPERVISOR, *VICTIM, *THIEF, *SCHEDULERS, *NODE, *MEMBERSHIP, *LEAVING, *CANCELLING)

@@ -21,7 +21,7 @@ from hdphrs.node.driver import Driver
 from hdphrs.node.recorder import Recorder
 from hdphrs.protocol.events import Exported, Finished, Hungry, SchedulerUp, Terminate
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Origin, Outcome, Piece, Spark, Task, Verdict
+from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Origin, Outcome, Piece, Spark, Task, TaskRef, Verdict
 from hdphrs.transport.memory import ADDRESS, MemoryNetwork
 from hdphrs.wire import local
 from hdphrs.wire.codec import unpack_outcome
@@ -152,6 +152,12 @@ class VirtualCrew:
 
     def found(self) -> list[tuple[bytes, float, bytes]]:
         return self.board.all()
+
+    def cancel(self, origin: Origin, copies: Sequence[tuple[TaskRef, int]]) -> None:
+        """Virtual tasks are not cancelled, and run to their ends if they were started twice."""
+
+    def replace(self, origin: Origin, copies: Sequence[tuple[TaskRef, int]]) -> None:
+        """So they need no replacement."""
 
     def demand(self, wanted: bool) -> None:
         """Virtual schedulers export everything anyway."""

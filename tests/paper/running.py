@@ -107,6 +107,9 @@ class CorePort:
     def poll(self, future: Future[Any]) -> bool:
         return (current().origin, future._content) in current().host.values
 
+    def cancel(self, future: Future[Any]) -> bool:
+        raise AssertionError("the paper's programs cancel nothing")
+
     def export(self) -> None:
         """Every spawn is exported."""
 
@@ -192,6 +195,10 @@ class RunningHost(Host):
     def crash(self, origin: Origin, running: Copy | None, *, blameless: bool, now: float = 0.0) -> list[fx.Effect]:
         self.running = {key: one for key, one in self.running.items() if key[0] != origin}
         return Host.crash(self, origin, running, blameless=blameless, now=now)
+
+    def _cancel(self, origin: Origin, copies: tuple[Copy, ...]) -> None:
+        """A task that lost against its double does not listen, and runs to its end, which is dropped."""
+        self.schedulers[origin].hungry = False
 
     def _fill(self, origin: Origin, slot: int, outcome: Outcome) -> None:
         if self.awaited.pop((origin, slot), None) is None:

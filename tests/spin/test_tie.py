@@ -30,6 +30,7 @@ LEFT_OUT = {
     "Leaving": "nobody leaves a model but by dying; the explorer has it, in the scopes leaving and parting",
     "Noted": "nobody leaves a model but by dying; the explorer has it, in the scopes leaving and parting",
     "Bye": "to the others it is a death, and those are at any time; the explorer has it, in leaving and parting",
+    "Cancel": "in the models nobody gives up a future; the explorer has it, in the scopes cancelling and stopping",
     "Code": "only says what a spark's function is; always ahead of it on the same link",
     "Welcome": "the members of a model are there from the start",
     "Joined": "the members of a model are there from the start",

@@ -1,0 +1,178 @@
+"""Cancelled tasks of one scheduler process, with the test as its node (decision 13)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+
+import hdphrs
+from hdphrs import get, spawn, spawn_at
+from hdphrs.protocol.tasks import PROGRAM, ROOT, Verdict
+from hdphrs.wire import local
+from hdphrs.wire.page import LOOK
+from tests.scheduler.test_process import FakeNode, square
+
+FOREVER_S = 20.0
+
+
+@pytest.fixture
+def node() -> Iterator[FakeNode]:
+    node = FakeNode()
+    yield node
+    node.process.kill()
+    os.close(node.process.errors)
+    node.page.close()
+
+
+def stop(node: FakeNode, *slots: int) -> None:
+    node.link.send([local.STOP, [[[ROOT, PROGRAM, slot], 0] for slot in slots]])
+    node.process.control.send(LOOK)
+
+
+def result(node: FakeNode) -> tuple[int, type[Any]]:
+    slot, succeeded, error = node.result()
+    assert not succeeded
+    return slot, type(error)
+
+
+def until_cancelled(begun: Path, step: Callable[[], object]) -> None:
+    """A task that goes on whatever happens to it, for a while."""
+    begun.touch()
+    refusals = 0
+    end_s = monotonic() + FOREVER_S
+    while refusals < 3:
+        assert monotonic() < end_s
+        try:
+            step()
+        except hdphrs.Cancelled:
+            refusals += 1
+    raise hdphrs.Cancelled
+
+
+def spawner(begun: Path) -> None:
+    until_cancelled(begun, lambda: spawn(square, 1))
+
+
+def getter(begun: Path) -> None:
+    futures = [spawn(square, n) for n in range(1_000_000)]
+    begun.touch()
+    while futures:
+        get(futures.pop())
+
+
+def placer(begun: Path) -> None:
+    until_cancelled(begun, lambda: spawn_at(ROOT, square, 1))
+
+
+def waiter(begun: Path) -> None:
+    future = spawn_at(ROOT, square, 1)
+    begun.touch()
+    get(future)
+
+
+def parent_of_waiter(begun: Path) -> None:
+    get(spawn(waiter, begun))
+
+
+@pytest.mark.parametrize("function", [spawner, getter, placer])
+def test_running_task_gets_cancelled_at_its_next_call(
+    node: FakeNode, tmp_path: Path, function: Callable[[Path], None]
+) -> None:
+    slot = node.start(function, tmp_path / "begun")
+    node.wait_for(tmp_path / "begun")
+    stop(node, slot)
+    while True:
+        results = [message[1] for message in node.messages() if message[0] == local.RESULTS]
+        if results:
+            break
+    assert [ref[2] for ref, *_ in results[0]] == [slot]
+
+
+@pytest.mark.parametrize("function", [waiter, parent_of_waiter])
+def test_waiting_task_ends_and_what_it_waits_for_is_given_up(
+    node: FakeNode, tmp_path: Path, function: Callable[[Path], None]
+) -> None:
+    slot = node.start(function, tmp_path / "begun")
+    child = node.hear(local.PLACE)[1]
+    node.wait_for(tmp_path / "begun")
+    stop(node, slot)
+    assert node.hear(local.CANCEL) == [local.CANCEL, [child]]
+    assert result(node) == (slot, hdphrs.Cancelled)
+    # what was under way for it is lost, and the scheduler goes on
+    node.link.send([local.DELIVER, child, [0, b"", [], 0.0], 0.0, 0.0])
+    assert (node.start(square, 7), True, 49) == node.result()
+
+
+def hold(begun: Path, go_on: Path) -> None:
+    begun.touch()
+    while not go_on.exists():
+        pass
+
+
+def test_task_that_has_not_started_vanishes_while_another_one_runs(node: FakeNode, tmp_path: Path) -> None:
+    first = node.start(hold, tmp_path / "begun", tmp_path / "go on")
+    node.wait_for(tmp_path / "begun")
+    second = node.start(square, 2)
+    stop(node, second)
+    stop(node, 99)
+    (tmp_path / "go on").touch()
+    results: list[Any] = []
+    while len(results) < 2:
+        results += node.hear(local.RESULTS)[1]
+    verdicts = {ref[2]: Verdict(outcome[0]) for ref, _, outcome, *_ in results}
+    assert verdicts == {first: Verdict.VALUE, second: Verdict.RAISED}
+
+
+def sweep(begun: Path) -> list[object]:
+    """What `cancel` says of each kind of future, and `get` after it."""
+    said: list[object] = []
+    waiting, running, done, away = spawn(square, 1), spawn(square, 2), spawn(square, 3), spawn_at(ROOT, square, 4)
+    get(done)
+    for future in (waiting, away, done, waiting):
+        said.append(future.cancel())
+        try:
+            said.append(get(future))
+        except hdphrs.Cancelled:
+            said.append("cancelled")
+    return [*said, get(running)]
+
+
+def test_task_cancels_futures_of_its_own(node: FakeNode, tmp_path: Path) -> None:
+    slot = node.start(sweep, tmp_path / "begun")
+    child = node.hear(local.PLACE)[1]
+    assert node.hear(local.CANCEL) == [local.CANCEL, [child]]
+    assert node.result() == (slot, True, [True, "cancelled", True, "cancelled", False, 9, False, "cancelled", 4])
+
+
+def rival(begun: Path) -> str:
+    """Cancels a task that waits on a stack of its own."""
+    future = spawn(parent_of_waiter, begun)
+    other = spawn_at(ROOT, square, 5)
+    get(other)
+    assert future.cancel()
+    try:
+        get(future)
+    except hdphrs.Cancelled:
+        return "cancelled"
+    return "done"
+
+
+def test_task_cancels_one_that_waits_on_the_same_scheduler(node: FakeNode, tmp_path: Path) -> None:
+    slot = node.start(rival, tmp_path / "begun")
+    other = node.hear(local.PLACE)[1]
+    child = node.hear(local.PLACE)[1]
+    node.link.send([local.DELIVER, other, [0, b"N.", [], 0.0], 0.0, 0.0])
+    assert node.hear(local.CANCEL) == [local.CANCEL, [child]]
+    assert node.result() == (slot, True, "cancelled")
+
+
+def test_finished_future_is_not_cancelled() -> None:
+    with hdphrs.sequential():
+        future = spawn(square, 3)
+        assert not future.cancel()
+        assert get(future) == 9
