@@ -40,6 +40,7 @@ QUIET = dict.fromkeys(
     (
         *("slow_pct", "skew_ppm", "placed_pct", "unsupervised_pct", "raising_pct", "forgotten_pct", "poison", "lifo"),
         *("kills", "power_losses", "ambushes", "departures", "crashes", "blameless", "cuts", "one_way_cuts"),
+        "cancels",
         *("isolations", "stalls", "root_stalls", "long_pct", "returns", "joins", "repeats_pct", "eager", "speculate"),
     ),
     0,

@@ -49,6 +49,7 @@ def test_pickle_is_loaded_in_one_module() -> None:
 def test_what_pickles_is_imported_only_where_user_code_runs() -> None:
     pickling = {f"hdphrs.wire.{name}" for name in ("pickling", "values", "code", "capture")}
     assert _importers(pickling) == {
+        "executor/calls.py",
         "program/port.py",
         "scheduler/export.py",
         "scheduler/finds.py",

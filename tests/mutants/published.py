@@ -10,11 +10,11 @@ from tests.mutants.patching import Edit, Mutant
 
 RELEASE_EARLY = Edit(
     "victim.Victim.on_death",
-    "        orphaned = [",
+    "        return self.drop(",
     "        for request in [one for one, guard in self._guards.items() if guard.catch.thief == dead]:\n"
     "            if self._guards[request].spark.ref.node != dead:\n"
     "                self._pool.put_back([self._guards.pop(request).spark])\n"
-    "        orphaned = [",
+    "        return self.drop(",
 )
 """The published victim opens a guard at once when the thief dies, so the reply to its REQ comes late."""
 
@@ -25,7 +25,7 @@ PUBLISHED = (
     Mutant(
         "R1a",
         "the death of a supervisor leaves its guards shut and their thieves unanswered",
-        (Edit("victim.Victim.on_death", "guard.spark.ref.node == dead", "False"),),
+        (Edit("victim.Victim.on_death", "spark.ref.node == dead", "False"),),
     ),
     Mutant(
         "R1b",

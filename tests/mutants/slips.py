@@ -167,7 +167,7 @@ VICTIM = (
         "a guarded orphan is dropped, and the thief is not told",
         (
             Edit(
-                "victim.Victim.on_death",
+                "victim.Victim.drop",
                 "effects += self._refuse(self._guards.pop(request).catch)",
                 "self._guards.pop(request)",
             ),
@@ -330,7 +330,7 @@ NODE = (
     Mutant(
         "ack-unsent-to-self",
         "a supervisor that steals its own spark back does not note it",
-        (Edit("node.Node._on_schedule", "self.supervisor.on_ack(spark.ref, spark.replica, me)", "True"),),
+        (Edit("node.Node._on_schedule", "effects += self._on_ack(spark.ref, spark.replica, me)", "pass"),),
     ),
     Mutant(
         "schedule-dropped",
