@@ -1,4 +1,4 @@
-"""Cancelling: what becomes of copies that nobody wants any more and that schedulers have already (decision 13).
+"""Cancelling: what becomes of copies that nobody wants any more and that schedulers have already (decision 14).
 
 What lives here: of one node, the copies that its schedulers have been told to stop, until they have.  What does not:
 copies that have not started, which vanish wherever they are; and the children of those that have, which their

@@ -1,4 +1,4 @@
-"""Stopping tasks of this process that were cancelled (decision 13).
+"""Stopping tasks of this process that were cancelled (decision 14).
 
 What lives here: which tasks are to end, and what of theirs can end at once: sparks that wait in the deque, futures that
 are away, assigned tasks that have not started.  A task that has started raises `Cancelled` at its next spawn or get,

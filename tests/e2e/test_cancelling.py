@@ -1,4 +1,4 @@
-"""Cancelled futures of real programs (decision 13)."""
+"""Cancelled futures of real programs (decision 14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cancelled tasks end wherever they are, and nobody is told of it (decision 13)."""
+"""Cancelled tasks end wherever they are, and nobody is told of it (decision 14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cancelled tasks of one scheduler process, with the test as its node (decision 13)."""
+"""Cancelled tasks of one scheduler process, with the test as its node (decision 14)."""
 
 from __future__ import annotations
 
