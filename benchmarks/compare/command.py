@@ -7,6 +7,7 @@ of each other.  A round that is interrupted leaves what it has measured in the J
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str], run: RunJob = run_job) -> int:
                     print(
                         f"{number} {workload:18}{system:16}{job.outcome[:60]}  {figures}", file=sys.stderr, flush=True
                     )
-                    results.append(Result(number, job))
+                    results.append(Result(number, round(os.getloadavg()[0], 2), job))
                     if options.json:
                         write_results(options.json, results, facts)
     print(markdown(results))

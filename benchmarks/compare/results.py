@@ -20,6 +20,8 @@ class Result:
     """One job of one round; a round has each system do each workload once."""
 
     round: int
+    load: float
+    """The machine's load (mean of a minute) when it ended: its own, and that of whoever else is there."""
     job: Outcome
 
 
@@ -33,14 +35,14 @@ def machine() -> dict[str, Any]:
         "processor": model,
         "python": platform.python_version(),
         "cores": len(os.sched_getaffinity(0)),
-        "load": os.getloadavg()[0],
         "niceness": os.nice(0),
     }
 
 
 def write_results(path: Path, results: Sequence[Result], facts: dict[str, Any]) -> None:
     """Replace the file at once, so that one that is read is whole."""
-    document = {"machine": facts, "results": [{"round": result.round, **asdict(result.job)} for result in results]}
+    rows = [{"round": result.round, "load": result.load, **asdict(result.job)} for result in results]
+    document = {"machine": facts, "results": rows}
     draft = path.with_name(f"{path.name}.new")
     draft.write_text(json.dumps(document, indent=1) + "\n")
     draft.replace(path)
@@ -49,7 +51,7 @@ def write_results(path: Path, results: Sequence[Result], facts: dict[str, Any]) 
 def read_results(path: Path) -> list[Result]:
     """What `write_results` has written."""
     rows = json.loads(path.read_text())["results"]
-    return [Result(row.pop("round"), Outcome(**row)) for row in rows]
+    return [Result(row.pop("round"), row.pop("load"), Outcome(**row)) for row in rows]
 
 
 class Board:

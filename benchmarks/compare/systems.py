@@ -73,7 +73,7 @@ SYSTEMS: dict[str, System] = {
         "scoop",
         ("scoop==0.7.2.0", NUMPY),
         ("{bin}/python", "-m", "scoop", "--quiet", "-n", "{workers}"),
-        sizes={"fib": LESS, "waiting": LESS},
+        sizes={**SLOW_FLAT, "fib": LESS},
     ),
     "charm": System(
         "Charm4py",
@@ -81,7 +81,7 @@ SYSTEMS: dict[str, System] = {
         "charm4py",
         ("charm4py==1.1", NUMPY),
         ("{bin}/python", "-m", "charmrun.start", "+p{ranks}"),
-        sizes={"fib": LESS, "waiting": LESS},
+        sizes={**SLOW_FLAT, "fib": LESS},
     ),
     "mpi": System(
         "mpi4py.futures",

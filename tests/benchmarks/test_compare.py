@@ -118,11 +118,11 @@ def results() -> list[Result]:
     """Three rounds of an ideal, a system that is half as fast, and one that fails."""
     rows = []
     for number, seconds in enumerate([1.0, 2.0, 4.0], 1):
-        rows.append(Result(number, Outcome("ideal", "spin_1ms", FULL, RIGHT, {"seconds": seconds})))
-        rows.append(Result(number, Outcome("pool", "spin_1ms", FULL, RIGHT, {"seconds": 2 * seconds})))
-        rows.append(Result(number, Outcome("loky", "spin_1ms", FULL, "failed: TerminatedWorkerError: it was")))
-        rows.append(Result(number, Outcome("mpire", "spin_1ms", FULL, "skipped: not installed")))
-    rows.append(Result(1, Outcome("dask", "noops", LESS, RIGHT, {"tasks_per_s": 531.7})))
+        rows.append(Result(number, 1.0, Outcome("ideal", "spin_1ms", FULL, RIGHT, {"seconds": seconds})))
+        rows.append(Result(number, 1.0, Outcome("pool", "spin_1ms", FULL, RIGHT, {"seconds": 2 * seconds})))
+        rows.append(Result(number, 1.0, Outcome("loky", "spin_1ms", FULL, "failed: TerminatedWorkerError: it was")))
+        rows.append(Result(number, 1.0, Outcome("mpire", "spin_1ms", FULL, "skipped: not installed")))
+    rows.append(Result(1, 1.0, Outcome("dask", "noops", LESS, RIGHT, {"tasks_per_s": 531.7})))
     return rows
 
 
