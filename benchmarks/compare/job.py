@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median, quantiles
+from typing import TypeVar
 
 from benchmarks.compare.processes import cpu_s, marked, memory_bytes
 from benchmarks.compare.workloads import Flat, Nested, Poison, Recovery, RoundTrip, StartUp, Waiting, build
@@ -31,6 +33,8 @@ BLOCKED_WITHIN_S = 2.0
 MESSAGE_CHARS_MAX = 200
 
 Figures = dict[str, float]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +80,9 @@ class ComparedJob:
     def _measure(self, peer: Peer) -> tuple[Figures, str]:
         match build(self.workload, self.size):
             case Flat() as flat:
-                return _measure_flat(peer, flat)
+                return self._measure_flat(peer, flat)
             case Nested() as nested:
-                return _measure_nested(peer, nested)
+                return self._measure_nested(peer, nested)
             case RoundTrip(count):
                 return _measure_round_trip(peer, count), RIGHT
             case StartUp(idle_s):
@@ -89,6 +93,28 @@ class ComparedJob:
                 return self._recover(peer, count, seconds)
             case Poison() as poison:
                 return self._poison(peer, poison)
+
+    def _measure_flat(self, peer: Peer, flat: Flat) -> tuple[Figures, str]:
+        peer.rehearse_map(flat.function, flat.items)
+        figures, values = self._time(peer, lambda: peer.map(flat.function, flat.items), len(flat.items))
+        return figures, RIGHT if sum(values) == flat.answer else f"wrong: {sum(values)}"
+
+    def _measure_nested(self, peer: Peer, nested: Nested) -> tuple[Figures, str]:
+        peer.rehearse_tree(nested.visit, nested.problem)
+        figures, value = self._time(peer, lambda: peer.tree(nested.visit, nested.problem), nested.tasks)
+        return figures, RIGHT if value == nested.answer else f"wrong: {value}"
+
+    def _time(self, peer: Peer, work: Callable[[], T], tasks: int) -> tuple[Figures, T]:
+        """By the wall, and the processor time of all processes, which others on the machine disturb less."""
+        _warm_up(peer)
+        before_s, started_s = cpu_s(self.mark), time.perf_counter()
+        value = work()
+        seconds = time.perf_counter() - started_s
+        figures = {"seconds": seconds, "cpu_s": cpu_s(self.mark) - before_s}
+        if tasks:
+            figures |= {"us_per_task": seconds / tasks * 1e6, "tasks_per_s": tasks / seconds}
+            figures["cpu_us_per_task"] = figures["cpu_s"] / tasks * 1e6
+        return figures, value
 
     def _measure_startup(self, peer: Peer, idle_s: float) -> Figures:
         peer.result(peer.submit(noop, 0))
@@ -153,24 +179,6 @@ class ComparedJob:
         return {"innocent_lost": lost}, RIGHT if not lost else f"{lost} other tasks lost"
 
 
-def _measure_flat(peer: Peer, flat: Flat) -> tuple[Figures, str]:
-    peer.rehearse_map(flat.function, flat.items)
-    _warm_up(peer)
-    started_s = time.perf_counter()
-    values = peer.map(flat.function, flat.items)
-    seconds = time.perf_counter() - started_s
-    return _per_task(seconds, len(flat.items)), RIGHT if sum(values) == flat.answer else f"wrong: {sum(values)}"
-
-
-def _measure_nested(peer: Peer, nested: Nested) -> tuple[Figures, str]:
-    peer.rehearse_tree(nested.visit, nested.problem)
-    _warm_up(peer)
-    started_s = time.perf_counter()
-    value = peer.tree(nested.visit, nested.problem)
-    seconds = time.perf_counter() - started_s
-    return _per_task(seconds, nested.tasks), RIGHT if value == nested.answer else f"wrong: {value}"
-
-
 def _warm_up(peer: Peer) -> None:
     """All workers are there and have imported what they need."""
     try:
@@ -179,12 +187,6 @@ def _warm_up(peer: Peer) -> None:
         return
     for handle in handles:
         peer.result(handle)
-
-
-def _per_task(seconds: float, tasks: int) -> Figures:
-    if not tasks:
-        return {"seconds": seconds}
-    return {"seconds": seconds, "us_per_task": seconds / tasks * 1e6, "tasks_per_s": tasks / seconds}
 
 
 def _measure_round_trip(peer: Peer, count: int) -> Figures:

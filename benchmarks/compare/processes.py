@@ -34,12 +34,12 @@ def memory_bytes(mark: str) -> int:
 
 
 def cpu_s(mark: str) -> float:
-    """The processor time that those who live have used."""
+    """The processor time that those who live have used, and their children that they have seen end."""
     ticks = 0
     for pid in marked(mark):
         with suppress(OSError):
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            ticks += int(fields[11]) + int(fields[12])
+            ticks += sum(map(int, fields[11:15]))
     return ticks / os.sysconf("SC_CLK_TCK")
 
 

@@ -31,9 +31,11 @@ class Column:
 TABLES: dict[str, Sequence[Column]] = {
     "What a task costs (* measured on fewer tasks)": (
         Column("flat no-ops, tasks/s", "noops", "tasks_per_s"),
+        Column("processor, µs each", "noops", "cpu_us_per_task"),
         Column("round trip, µs", "round_trip", "median_us"),
         Column("95 of 100 below, µs", "round_trip", "p95_us"),
-        Column("fib, each call a task, µs a task", "fib", "us_per_task"),
+        Column("fib, each call a task, µs each", "fib", "us_per_task"),
+        Column("processor, µs each", "fib", "cpu_us_per_task"),
         Column("500 arrays of 1 MB, ms", "arrays_1mb", "milliseconds"),
     ),
     "Seconds for tasks of known length; share of the ideal": (

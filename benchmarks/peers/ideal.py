@@ -64,16 +64,19 @@ class Ideal(Peer):
 
     def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         context = get_context("fork")
-        ends = []
+        ends, processes = [], []
         for share in self._shares:
             ours, theirs = context.Pipe(duplex=False)
-            context.Process(target=_work, args=(theirs, function, items, share)).start()
+            processes.append(context.Process(target=_work, args=(theirs, function, items, share)))
+            processes[-1].start()
             theirs.close()
             ends.append(ours)
         values: list[Any] = [None] * len(items)
         for share, end in zip(self._shares, ends, strict=True):
             for task, value in zip(share, end.recv(), strict=True):
                 values[task] = value
+        for process in processes:
+            process.join()
         return values
 
     def tree(self, visit: Visit, problem: Any) -> int:
