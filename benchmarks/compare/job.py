@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import TypeVar
 
-from benchmarks.compare.processes import cpu_s, marked, memory_bytes
+from benchmarks.compare.processes import busy_s, cpu_s, members, memory_bytes
 from benchmarks.compare.workloads import Flat, Nested, Poison, Recovery, RoundTrip, StartUp, Waiting, build
 from benchmarks.kernels.small import noop, paced, paced_or_poison
 from benchmarks.peers.peer import Peer, UnsupportedError
@@ -45,7 +45,6 @@ class ComparedJob:
     size: str
     workers: int
     folder: str
-    mark: str
     launched_at: float
 
     @classmethod
@@ -107,13 +106,14 @@ class ComparedJob:
     def _time(self, peer: Peer, work: Callable[[], T], tasks: int) -> tuple[Figures, T]:
         """By the wall, and the processor time of all processes, which others on the machine disturb less."""
         _warm_up(peer)
-        before_s, started_s = cpu_s(self.mark), time.perf_counter()
+        ours_s, all_s, started_s = cpu_s(self.folder), busy_s(), time.perf_counter()
         value = work()
         seconds = time.perf_counter() - started_s
-        figures = {"seconds": seconds, "cpu_s": cpu_s(self.mark) - before_s}
+        ours_s, all_s = cpu_s(self.folder) - ours_s, busy_s() - all_s
+        figures = {"seconds": seconds, "cpu_s": ours_s, "others_cores": max(0.0, all_s - ours_s) / seconds}
         if tasks:
             figures |= {"us_per_task": seconds / tasks * 1e6, "tasks_per_s": tasks / seconds}
-            figures["cpu_us_per_task"] = figures["cpu_s"] / tasks * 1e6
+            figures["cpu_us_per_task"] = ours_s / tasks * 1e6
         return figures, value
 
     def _measure_startup(self, peer: Peer, idle_s: float) -> Figures:
@@ -122,14 +122,14 @@ class ComparedJob:
         for handle in [peer.submit(noop, number) for number in range(WARM_UPS)]:
             peer.result(handle)
         time.sleep(SETTLE_S)
-        before_s = cpu_s(self.mark)
+        before_s = cpu_s(self.folder)
         time.sleep(idle_s)
-        percent = 100 * (cpu_s(self.mark) - before_s) / idle_s
+        percent = 100 * (cpu_s(self.folder) - before_s) / idle_s
         return {
             "seconds": seconds,
-            "memory_mb": memory_bytes(self.mark) / 1e6,
+            "memory_mb": memory_bytes(self.folder) / 1e6,
             "idle_cpu_percent": percent,
-            "processes": len(marked(self.mark)),
+            "processes": len(members(self.folder)),
         }
 
     def _measure_waiting(self, peer: Peer, count: int) -> Figures:
@@ -139,12 +139,12 @@ class ComparedJob:
         give_up_s = time.perf_counter() + BLOCKED_WITHIN_S
         while not self._blocked() and time.perf_counter() < give_up_s:
             time.sleep(0.01)
-        before_bytes = memory_bytes(self.mark)
+        before_bytes = memory_bytes(self.folder)
         started_s = time.perf_counter()
         handles += [peer.submit(noop, number) for number in range(count)]
         submitted_s = time.perf_counter() - started_s
         time.sleep(SETTLE_S)
-        occupied_bytes = memory_bytes(self.mark) - before_bytes
+        occupied_bytes = memory_bytes(self.folder) - before_bytes
         return {
             "memory_mb": occupied_bytes / 1e6,
             "bytes_per_task": occupied_bytes / count,

@@ -9,14 +9,13 @@ import signal
 import subprocess
 import tempfile
 import time
-import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.compare.job import LOG_FILE, REPORT_FILE, ComparedJob, Figures
-from benchmarks.compare.processes import MARK_VARIABLE, kill_marked
+from benchmarks.compare.processes import FOLDER_VARIABLE, kill_members
 from benchmarks.compare.systems import VENVS, WORKERS, System
 from benchmarks.compare.workloads import FULL, Poison, Recovery, StartUp, build
 from benchmarks.launch import REPOSITORY
@@ -52,14 +51,13 @@ def run_job(system: str, how: System, workload: str, size: str | None = None) ->
     size = size or how.sizes.get(workload, FULL)
     if reason := how.skips.get(workload) or why_not_installed(how):
         return Outcome(system, workload, size, f"skipped: {reason}")
-    mark = uuid.uuid4().hex
     try:
         with tempfile.TemporaryDirectory(prefix="peer", ignore_cleanup_errors=True) as folder:
             try:
-                job = ComparedJob(workload, size, WORKERS, folder, mark, time.time())
+                job = ComparedJob(workload, size, WORKERS, folder, time.time())
                 outcome, figures = _watch(how, job)
             finally:
-                kill_marked(mark)
+                kill_members(folder)
     except OSError as error:
         outcome, figures = f"failed: {error}", {}
     return Outcome(system, workload, size, outcome, figures)
@@ -85,7 +83,7 @@ def _watch(how: System, job: ComparedJob) -> tuple[str, Figures]:
             stdout=stderr,
             stderr=stderr,
             cwd=job.folder,
-            env=environment(os.environ, how, job.mark),
+            env=environment(os.environ, how, job.folder),
             start_new_session=True,
         )
     give_up_s = time.perf_counter() + (FAULT_DEADLINE_S if is_fault else DEADLINE_S)
@@ -106,17 +104,17 @@ def _watch(how: System, job: ComparedJob) -> tuple[str, Figures]:
     if job.workload != "waiting":  # whose tasks wait for good
         with suppress(subprocess.TimeoutExpired):
             process.wait(FAREWELL_S)
-    kill_marked(job.mark)
+    kill_members(job.folder)
     process.wait()
     return outcome, figures
 
 
-def environment(ours: Mapping[str, str], how: System, mark: str) -> dict[str, str]:
-    """What a system's processes get: the mark, the way to this repository, and no words with the world outside."""
+def environment(ours: Mapping[str, str], how: System, folder: str) -> dict[str, str]:
+    """What a system's processes get: its folder, the way to this repository, and no words with the world outside."""
     path = f"{VENVS / how.venv / 'bin'}:{ours.get('PATH', '')}"
     quiet = {"RAY_USAGE_STATS_ENABLED": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     kept = {name: value for name, value in ours.items() if name not in ("VIRTUAL_ENV", "PYTHONHOME")}
-    return kept | quiet | {"PATH": path, "PYTHONPATH": str(REPOSITORY), MARK_VARIABLE: mark}
+    return kept | quiet | {"PATH": path, "PYTHONPATH": str(REPOSITORY), FOLDER_VARIABLE: folder}
 
 
 @dataclass(slots=True)

@@ -1,4 +1,5 @@
-"""The processes of one job: all that inherited its mark in their environment, whoever started them."""
+"""The processes of one job, whoever started them: those that inherited its folder, in their environment or as the
+folder that they are in (some write their title over their environment, some change the folder)."""
 
 from __future__ import annotations
 
@@ -7,25 +8,26 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
-MARK_VARIABLE = "HDPHRS_BENCHMARK_JOB"
+FOLDER_VARIABLE = "HDPHRS_BENCHMARK_FOLDER"
 
 
-def marked(mark: str) -> list[int]:
+def members(folder: str) -> list[int]:
     """Their process ids."""
-    wanted = f"{MARK_VARIABLE}={mark}".encode()
+    wanted = f"{FOLDER_VARIABLE}={folder}".encode()
     found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdecimal():
+    for process in Path("/proc").iterdir():
+        if process.name.isdecimal():
             with suppress(OSError):
-                if wanted in (folder / "environ").read_bytes().split(b"\0"):
-                    found.append(int(folder.name))
+                is_inside = os.readlink(process / "cwd").startswith(folder)
+                if is_inside or wanted in (process / "environ").read_bytes().split(b"\0"):
+                    found.append(int(process.name))
     return sorted(found)
 
 
-def memory_bytes(mark: str) -> int:
+def memory_bytes(folder: str) -> int:
     """What they occupy together; pages that several share count once (proportional set size)."""
     total = 0
-    for pid in marked(mark):
+    for pid in members(folder):
         with suppress(OSError):
             for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
                 if line.startswith("Pss:"):
@@ -33,19 +35,29 @@ def memory_bytes(mark: str) -> int:
     return total
 
 
-def cpu_s(mark: str) -> float:
+def cpu_s(folder: str) -> float:
     """The processor time that those who live have used, and their children that they have seen end."""
     ticks = 0
-    for pid in marked(mark):
+    for pid in members(folder):
         with suppress(OSError):
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             ticks += sum(map(int, fields[11:15]))
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def kill_marked(mark: str) -> None:
+def busy_s() -> float:
+    """The processor time that all processes of this machine have used since it started."""
+    user, nice, system, _, _, interrupts, soft_interrupts = map(int, _cpu_line()[:7])
+    return (user + nice + system + interrupts + soft_interrupts) / os.sysconf("SC_CLK_TCK")
+
+
+def _cpu_line() -> list[str]:
+    return Path("/proc/stat").read_text().splitlines()[0].split()[1:]
+
+
+def kill_members(folder: str) -> None:
     """End them all, and those that they start meanwhile."""
-    while pids := marked(mark):
+    while pids := members(folder):
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

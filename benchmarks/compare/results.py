@@ -79,11 +79,11 @@ class Board:
         samples = self.samples(system, workload, figure)
         return median(samples) if samples else None
 
-    def ratio(self, system: str, workload: str, base: str) -> float | None:
-        """How many times as long `base` needs for the same work, by the median of the rounds; None if nobody knows."""
-        bases = {result.round: result.job.figures["seconds"] for result in self.right(base, workload)}
+    def ratio(self, system: str, workload: str, base: str, figure: str = "seconds") -> float | None:
+        """How many times as much `base` needs for the same work, by the median of the rounds; None if nobody knows."""
+        bases = {result.round: result.job.figures[figure] for result in self.right(base, workload)}
         ratios = [
-            bases[result.round] / result.job.figures["seconds"]
+            bases[result.round] / result.job.figures[figure]
             for result in self.right(system, workload)
             if result.round in bases
         ]

@@ -14,7 +14,7 @@ from benchmarks.compare.command import main
 from benchmarks.compare.install import requirements
 from benchmarks.compare.job import RIGHT
 from benchmarks.compare.launch import HANGS, Outcome, environment, run_job
-from benchmarks.compare.processes import MARK_VARIABLE, marked
+from benchmarks.compare.processes import FOLDER_VARIABLE, members
 from benchmarks.compare.report import figure, markdown
 from benchmarks.compare.results import Board, Result, read_results, write_results
 from benchmarks.compare.systems import BASE, SYSTEMS, System
@@ -62,18 +62,18 @@ def test_a_system_that_ends_without_a_report_is_told_with_its_last_words() -> No
 def test_a_system_that_hangs_is_ended_with_all_its_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "DEADLINE_S", 0.2)
     monkeypatch.setattr(launch, "FAREWELL_S", 0.0)
-    marks: list[str] = []
+    folders: list[str] = []
 
-    def remember(ours: os._Environ[str], how: System, mark: str) -> dict[str, str]:
-        marks.append(mark)
-        return environment(ours, how, mark)
+    def remember(ours: os._Environ[str], how: System, folder: str) -> dict[str, str]:
+        folders.append(folder)
+        return environment(ours, how, folder)
 
     monkeypatch.setattr(launch, "environment", remember)
     script = "import subprocess, time; subprocess.Popen(['sleep', '60']); time.sleep(60)"
     assert (
         run_job("hanging", System("hanging", "plain", launcher=(PYTHON, "-c", script)), "noops", TINY).outcome == HANGS
     )
-    assert marked(marks[0]) == []
+    assert members(folders[0]) == []
 
 
 def test_a_worker_is_killed_on_the_way_and_what_that_does_is_reported() -> None:
@@ -82,10 +82,10 @@ def test_a_worker_is_killed_on_the_way_and_what_that_does_is_reported() -> None:
     assert set(done.figures) == {"seconds", "run_again"}
 
 
-def test_a_job_gets_its_mark_and_the_programs_of_its_system(venvs: Path) -> None:
+def test_a_job_gets_its_folder_and_the_programs_of_its_system(venvs: Path) -> None:
     given = environment({"PATH": "/bin", "VIRTUAL_ENV": "/ours"}, SYSTEMS["dask"], "m")
     assert given["PATH"] == f"{venvs}/dask/bin:/bin"
-    assert given[MARK_VARIABLE] == "m"
+    assert given[FOLDER_VARIABLE] == "m"
     assert "VIRTUAL_ENV" not in given
 
 
@@ -118,8 +118,15 @@ def results() -> list[Result]:
     """Three rounds of an ideal, a system that is half as fast, and one that fails."""
     rows = []
     for number, seconds in enumerate([1.0, 2.0, 4.0], 1):
-        rows.append(Result(number, 1.0, Outcome("ideal", "spin_1ms", FULL, RIGHT, {"seconds": seconds})))
-        rows.append(Result(number, 1.0, Outcome("pool", "spin_1ms", FULL, RIGHT, {"seconds": 2 * seconds})))
+        rows.append(
+            Result(number, 1.0, Outcome("ideal", "spin_1ms", FULL, RIGHT, {"seconds": seconds, "cpu_s": seconds}))
+        )
+        rows.append(
+            Result(number, 1.0, Outcome("pool", "spin_1ms", FULL, RIGHT, {"seconds": 2 * seconds, "cpu_s": seconds}))
+        )
+        rows.append(
+            Result(number, 1.0, Outcome("plain", "spin_1ms", FULL, RIGHT, {"seconds": seconds, "cpu_s": seconds}))
+        )
         rows.append(Result(number, 1.0, Outcome("loky", "spin_1ms", FULL, "failed: TerminatedWorkerError: it was")))
         rows.append(Result(number, 1.0, Outcome("mpire", "spin_1ms", FULL, "skipped: not installed")))
     rows.append(Result(1, 1.0, Outcome("dask", "noops", LESS, RIGHT, {"tasks_per_s": 531.7})))
@@ -136,7 +143,7 @@ def test_medians_and_ratios_are_taken_within_rounds() -> None:
 
 def test_the_table_shows_figures_troubles_and_smaller_sizes() -> None:
     lines = markdown(results()).splitlines()
-    assert "| multiprocessing.Pool | – | 4 (0.50) | – | – |" in lines
+    assert "| multiprocessing.Pool | – | 4 · 0.50 · 1.00 | – | – |" in lines
     assert "| joblib/loky | – | TerminatedWorkerError | – | – |" in lines
     assert "| Dask | 532* | – | – | – | – | – | – |" in lines
     assert not any("mpire" in line for line in lines)
@@ -160,7 +167,7 @@ def test_results_survive_json(tmp_path: Path) -> None:
 def fake_run(system: str, how: System, workload: str, size: str | None) -> Outcome:
     """A system that is always as fast."""
     assert size is None
-    return Outcome(system, workload, FULL, "wrong: 7" if system == "mpire" else RIGHT, {"seconds": 2.0})
+    return Outcome(system, workload, FULL, "wrong: 7" if system == "mpire" else RIGHT, {"seconds": 2.0, "cpu_s": 1.0})
 
 
 def test_rounds_add_to_the_file_and_show_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -168,7 +175,7 @@ def test_rounds_add_to_the_file_and_show_a_table(tmp_path: Path, capsys: pytest.
     arguments = ["--systems", "ideal,pool", "--workloads", "spin_1ms", "--repeat", "2", "--json", str(file)]
     assert main(arguments, fake_run) == 0
     assert main([*arguments, "--repeat", "1"], fake_run) == 0
-    assert "| multiprocessing.Pool | – | 2 (1.00) | – | – |" in capsys.readouterr().out
+    assert "| multiprocessing.Pool | – | 2 · 1.00 · – | – | – |" in capsys.readouterr().out
     assert [row["round"] for row in json.loads(file.read_text())["results"]] == [1, 1, 2, 2, 3, 3]
     assert main(["--read", "--json", str(file)], fake_run) == 0
     assert len(read_results(file)) == 6

@@ -22,7 +22,7 @@ TIMED = ("startup", "waiting", "recovery", "no_recovery", "poison", "arrays_1mb"
 
 @pytest.mark.parametrize("name", [name for name in WORKLOADS if name not in TIMED])
 def test_a_workload_done_by_plain_calls_gives_the_answer_that_is_known(name: str, tmp_path: Path) -> None:
-    job = ComparedJob(name, TINY, 2, str(tmp_path), "", 0.0)
+    job = ComparedJob(name, TINY, 2, str(tmp_path), 0.0)
     figures, outcome = job._measure(Plain())
     assert outcome == RIGHT
     assert figures
@@ -87,6 +87,6 @@ def test_perfect_shares_are_even_and_complete() -> None:
 
 
 def test_a_job_survives_json() -> None:
-    job = ComparedJob("noops", TINY, 2, "/nowhere", "mark", 1.5)
+    job = ComparedJob("noops", TINY, 2, "/nowhere", 1.5)
     assert ComparedJob.from_json(job.to_json()) == job
     assert Outcome("s", "w", TINY, RIGHT).figures == {}
