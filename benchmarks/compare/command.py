@@ -15,6 +15,7 @@ from pathlib import Path
 
 from benchmarks.compare.install import install
 from benchmarks.compare.launch import Outcome, run_job
+from benchmarks.compare.processes import wait_for_quiet
 from benchmarks.compare.report import markdown
 from benchmarks.compare.results import Result, machine, read_results, write_results
 from benchmarks.compare.systems import BASE, SYSTEMS, VENVS, System
@@ -37,6 +38,7 @@ def main(arguments: Sequence[str], run: RunJob = run_job) -> int:
         for number in range(first, first + options.repeat):
             for workload in options.workloads:
                 for system in options.systems:
+                    wait_for_quiet(options.patience)
                     job = run(system, SYSTEMS[system], workload, options.size)
                     figures = "  ".join(f"{name} {value:.4g}" for name, value in job.figures.items())
                     print(
@@ -61,6 +63,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--repeat", type=int, default=3, help="rounds (default %(default)s)")
     parser.add_argument("--size", choices=[FULL, LESS, LEAST, TINY], help="of all workloads (default: by system)")
+    parser.add_argument("--patience", type=float, default=0.0, help="seconds to wait before each for a quiet machine")
     parser.add_argument("--json", type=Path, metavar="FILE", help="add the results to those in FILE")
     parser.add_argument("--plots", type=Path, metavar="FOLDER", help="draw what FILE has")
     parser.add_argument("--read", action="store_true", help="measure nothing: show what FILE has")

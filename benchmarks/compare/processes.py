@@ -5,10 +5,16 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from contextlib import suppress
 from pathlib import Path
 
 FOLDER_VARIABLE = "HDPHRS_BENCHMARK_FOLDER"
+
+DISTURBED_CORES = 0.25
+"""A job is disturbed if others use more than so much of the machine meanwhile."""
+
+LOOK_S = 0.3
 
 
 def members(folder: str) -> list[int]:
@@ -46,13 +52,20 @@ def cpu_s(folder: str) -> float:
 
 
 def busy_s() -> float:
-    """The processor time that all processes of this machine have used since it started."""
-    user, nice, system, _, _, interrupts, soft_interrupts = map(int, _cpu_line()[:7])
-    return (user + nice + system + interrupts + soft_interrupts) / os.sysconf("SC_CLK_TCK")
+    """The processor time that this machine's processes, and others on the same host, have taken since it started."""
+    fields = Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
+    user, nice, system, _, _, interrupts, soft_interrupts, stolen = map(int, fields)
+    return (user + nice + system + interrupts + soft_interrupts + stolen) / os.sysconf("SC_CLK_TCK")
 
 
-def _cpu_line() -> list[str]:
-    return Path("/proc/stat").read_text().splitlines()[0].split()[1:]
+def wait_for_quiet(patience_s: float) -> None:
+    """Return when nobody else uses the machine to speak of, or when `patience_s` have passed."""
+    give_up_s = time.monotonic() + patience_s
+    while time.monotonic() < give_up_s:
+        before_s, since_s = busy_s(), time.monotonic()
+        time.sleep(LOOK_S)
+        if busy_s() - before_s < DISTURBED_CORES * (time.monotonic() - since_s):
+            return
 
 
 def kill_members(folder: str) -> None:

@@ -98,7 +98,7 @@ def _cell(board: Board, system: str, column: Column) -> str:
         trouble = board.trouble(system, column.workload)
         return NOTHING if not trouble or trouble.startswith("skipped") else _shortened(trouble)
     star = "" if board.size(system, column.workload) == FULL else "*"
-    text = f"{figure(value)}{star}"
+    text = f"{figure(value)}{star}{'~' if board.disturbed(system, column.workload) else ''}"
     if column.with_ratio and (not star or column.workload in SAME_WORK):
         for ratio in (
             board.ratio(system, column.workload, IDEAL),

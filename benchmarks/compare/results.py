@@ -13,6 +13,7 @@ from typing import Any
 
 from benchmarks.compare.job import RIGHT
 from benchmarks.compare.launch import Outcome
+from benchmarks.compare.processes import DISTURBED_CORES
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,15 @@ class Board:
         return list(dict.fromkeys(system for system, _ in self._jobs))
 
     def right(self, system: str, workload: str) -> list[Result]:
-        """Those that ended with the right answer."""
-        return [result for result in self._jobs.get((system, workload), []) if result.job.outcome == RIGHT]
+        """Those that ended with the right answer; only the undisturbed ones if there are such."""
+        right = [result for result in self._jobs.get((system, workload), []) if result.job.outcome == RIGHT]
+        calm = [result for result in right if result.job.figures.get("others_cores", 0.0) <= DISTURBED_CORES]
+        return calm or right
+
+    def disturbed(self, system: str, workload: str) -> bool:
+        """Whether others have used the machine during all of those."""
+        right = self.right(system, workload)
+        return bool(right) and right[0].job.figures.get("others_cores", 0.0) > DISTURBED_CORES
 
     def samples(self, system: str, workload: str, figure: str) -> list[float]:
         """One figure of those."""
@@ -80,14 +88,9 @@ class Board:
         return median(samples) if samples else None
 
     def ratio(self, system: str, workload: str, base: str, figure: str = "seconds") -> float | None:
-        """How many times as much `base` needs for the same work, by the median of the rounds; None if nobody knows."""
-        bases = {result.round: result.job.figures[figure] for result in self.right(base, workload)}
-        ratios = [
-            bases[result.round] / result.job.figures[figure]
-            for result in self.right(system, workload)
-            if result.round in bases
-        ]
-        return median(ratios) if ratios else None
+        """How many times as much `base` needs for the same work, median by median; None if nobody knows."""
+        ours, theirs = self.median(system, workload, figure), self.median(base, workload, figure)
+        return theirs / ours if ours and theirs is not None else None
 
     def size(self, system: str, workload: str) -> str:
         """The size that this system got; nothing if it did not take part."""

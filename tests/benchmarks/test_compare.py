@@ -133,7 +133,16 @@ def results() -> list[Result]:
     return rows
 
 
-def test_medians_and_ratios_are_taken_within_rounds() -> None:
+def test_medians_and_ratios_prefer_jobs_that_nobody_disturbed() -> None:
+    def job(system: str, seconds: float, others: float) -> Result:
+        return Result(1, 1.0, Outcome(system, "spin_1ms", FULL, RIGHT, {"seconds": seconds, "others_cores": others}))
+
+    board = Board([job("pool", 9.0, 1.5), job("pool", 2.0, 0.0), job("ideal", 1.0, 0.1), job("loky", 3.0, 0.9)])
+    assert board.ratio("pool", "spin_1ms", "ideal") == 0.5
+    assert [board.disturbed(name, "spin_1ms") for name in ("pool", "loky", "dask")] == [False, True, False]
+
+
+def test_medians_and_ratios_of_what_was_measured() -> None:
     board = Board(results())
     assert board.median("pool", "spin_1ms", "seconds") == 4.0
     assert board.ratio("pool", "spin_1ms", "ideal") == 0.5
