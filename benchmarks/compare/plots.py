@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 
@@ -14,8 +16,8 @@ mpl.use("Agg")
 
 from matplotlib import pyplot as plt
 
-PLAIN = "plain"
-SPEEDUP_OF = {
+PLAIN, IDEAL, OURS = "plain", "ideal", "hdphrs"
+PROGRAMS = {
     "sum_euler": "Sum Euler",
     "liouville": "Liouville",
     "queens": "Queens 13",
@@ -32,51 +34,74 @@ DOTS_PER_INCH = 110
 
 
 def plot_speedup(board: Board, path: Path) -> None:
-    """How many times as fast as plain Python each system is."""
+    """How many times as fast as plain Python each system is; only what nobody disturbed."""
+    rows = [workload for workload in PROGRAMS if board.right(PLAIN, workload) and not board.disturbed(PLAIN, workload)]
+
+    def speedup(system: str, workload: str) -> float | None:
+        return None if board.disturbed(system, workload) else board.ratio(system, workload, PLAIN)
+
+    _plot_rows(board, rows, speedup, f"times as fast as plain Python, with {WORKERS} workers", WORKERS, path)
+
+
+def plot_work(board: Board, path: Path) -> None:
+    """What share of each system's processor time is the work itself; this says something on a busy machine, too."""
+    rows = [workload for workload in PROGRAMS if board.right(PLAIN, workload)]
+
+    def share(system: str, workload: str) -> float | None:
+        return board.ratio(system, workload, PLAIN, "cpu_s")
+
+    _plot_rows(board, rows, share, "share of all processor time that is work (plain Python = 1)", 1, path)
+
+
+def _plot_rows(
+    board: Board, rows: list[str], value: Callable[[str, str], float | None], label: str, mark: float, path: Path
+) -> None:
+    """A line of points for each workload, a marker for each system."""
     figure, axes = plt.subplots(figsize=SIZE_INCHES, layout="constrained")
-    rows = [workload for workload in SPEEDUP_OF if board.right(PLAIN, workload)]
     for number, system in enumerate(name for name in board.systems() if name != PLAIN):
-        points = [(board.ratio(system, workload, PLAIN), row) for row, workload in enumerate(rows)]
-        points = [(ratio, row) for ratio, row in points if ratio is not None]
+        found = [(value(system, workload), row) for row, workload in enumerate(rows)]
+        points = [(ratio, row + (number - 6) * 0.05) for ratio, row in found if ratio is not None]
         if points:
-            axes.plot(
-                [ratio for ratio, _ in points],
-                [row + (number - 6) * 0.05 for _, row in points],
-                MARKERS[number % len(MARKERS)],
-                label=SYSTEMS[system].name,
-                markersize=9 if system.startswith("hdphrs") else 5,
-            )
-    axes.set_yticks(range(len(rows)), [SPEEDUP_OF[workload] for workload in rows])
+            size = 9 if system.startswith(OURS) else 5
+            axes.plot(*zip(*points, strict=True), _marker(number), label=SYSTEMS[system].name, markersize=size)
+    axes.set_yticks(range(len(rows)), [PROGRAMS[workload] for workload in rows])
     axes.invert_yaxis()
-    axes.axvline(1.0, color="grey", linewidth=0.8)
-    axes.axvline(WORKERS, color="grey", linewidth=0.8, linestyle=":")
-    axes.set_xlabel(f"times as fast as plain Python, with {WORKERS} workers")
+    axes.axvline(mark, color="grey", linewidth=0.8, linestyle=":")
+    axes.set_xlabel(label)
     axes.set_xlim(left=0.0)
     axes.grid(axis="x", alpha=0.3)
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
-    figure.savefig(path, dpi=DOTS_PER_INCH)
+    _finish(figure, axes, path)
 
 
 def plot_overhead(board: Board, path: Path) -> None:
-    """What share of the workers' time goes into the tasks themselves, against the length of a task."""
+    """The share of processor time that is work, against the length of a task."""
     figure, axes = plt.subplots(figsize=SIZE_INCHES, layout="constrained")
-    for number, system in enumerate(name for name in board.systems() if name != PLAIN):
-        lengths_ms, shares = [], []
+    for number, system in enumerate(name for name in board.systems() if name not in (PLAIN, IDEAL)):
+        points = []
         for workload in TASKS_OF:
-            length_us = board.median(PLAIN, workload, "us_per_task")
-            took_us = board.median(system, workload, "us_per_task")
-            if length_us is not None and took_us is not None:
-                lengths_ms.append(length_us / 1000)
-                shares.append(length_us / (WORKERS * took_us))
-        if shares:
-            marker = MARKERS[number % len(MARKERS)]
-            width = 2.5 if system.startswith("hdphrs") else 1.0
-            axes.plot(lengths_ms, shares, marker=marker, linewidth=width, label=SYSTEMS[system].name)
+            length_us = board.median(PLAIN, workload, "cpu_us_per_task")
+            cost_us = board.median(system, workload, "cpu_us_per_task")
+            if length_us and cost_us:
+                points.append((length_us / 1000, length_us / cost_us))
+        if points:
+            width = 2.5 if system.startswith(OURS) else 1.0
+            axes.plot(*zip(*points, strict=True), marker=_marker(number), linewidth=width, label=SYSTEMS[system].name)
     axes.set_xscale("log")
-    axes.set_yscale("log")
     axes.set_xlabel("length of a task, ms")
-    axes.set_ylabel(f"speed-up / {WORKERS}")
+    axes.set_ylabel("share of all processor time that is work")
+    axes.set_ylim(0.0, 1.1)
     axes.grid(which="both", alpha=0.3)
+    _finish(figure, axes, path)
+
+
+def _marker(number: int) -> str:
+    return MARKERS[number % len(MARKERS)]
+
+
+def _finish(figure: Any, axes: Any, path: Path) -> None:
+    if not axes.get_legend_handles_labels()[0]:
+        print(f"{path.name}: not drawn, others have used the machine during all of it", file=sys.stderr)
+        return
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
     figure.savefig(path, dpi=DOTS_PER_INCH)
 
@@ -86,6 +111,7 @@ def main() -> None:
     board = Board(read_results(results))
     folder.mkdir(parents=True, exist_ok=True)
     plot_speedup(board, folder / "speedup.png")
+    plot_work(board, folder / "work.png")
     plot_overhead(board, folder / "task_length.png")
 
 

@@ -29,7 +29,7 @@ class Column:
 
 
 TABLES: dict[str, Sequence[Column]] = {
-    "What a task costs (* measured on fewer tasks)": (
+    "What a task costs (* measured on fewer tasks, ~ while others used the machine)": (
         Column("flat no-ops, tasks/s", "noops", "tasks_per_s"),
         Column("processor, µs each", "noops", "cpu_us_per_task"),
         Column("round trip, µs", "round_trip", "median_us"),

@@ -60,7 +60,7 @@ CANNOT_NEST = _skips(NESTED, "its tasks cannot wait for tasks of their own")
 
 SYSTEMS: dict[str, System] = {
     "plain": System("plain Python", "plain", skips=_skips((*FAULTS, "no_recovery", "waiting"), "one process")),
-    "ideal": System("ideal split in two", "ideal", skips=_skips(SINGLE, "no system")),
+    "ideal": System("ideal split in two", "ideal", skips=_skips((*SINGLE, "fib"), "no system")),
     "hdphrs": System("hdphrs (in a task)", "inside"),
     "hdphrs_program": System("hdphrs (from the program)", "outside"),
     "pool": System("multiprocessing.Pool", "pool", skips=CANNOT_NEST),
