@@ -11,6 +11,8 @@ import signal
 import socket
 import subprocess
 import sys
+import weakref
+from functools import partial
 
 from hdphrs.config import LEDGER_END_S
 from hdphrs.program.port import ProgramPort
@@ -43,6 +45,7 @@ class EmbeddedNode:
             self._process = start_node(settings, pass_fds=[theirs.fileno()])
         self._farewell_s = FAREWELL_S if ledger is None else LEDGER_END_S
         self.port = ProgramPort(Link(ours), describe_loss=self._describe_loss)
+        os.register_at_fork(after_in_child=partial(_part, weakref.ref(self.port)))
 
     def end(self) -> None:
         """Tell it that the program has ended, and see it off."""
@@ -69,3 +72,10 @@ class EmbeddedNode:
         except subprocess.TimeoutExpired:
             return "does not answer any more"
         return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+
+
+def _part(port: weakref.ref[ProgramPort]) -> None:
+    """A fork must not keep the node alive when its program is gone."""
+    left = port()
+    if left is not None:
+        left.abandon()

@@ -15,7 +15,8 @@ pytestmark = pytest.mark.slow
 def test_plain_python_gets_a_node_that_ends_with_the_executor(cluster: Cluster) -> None:
     program = cluster.write(
         """
-        import concurrent.futures, hdphrs, os, sys
+        import concurrent.futures, hdphrs, os, sys, warnings
+        warnings.simplefilter("ignore")  # about forks of programs with threads
         def pid(n): return os.getpid()
         with hdphrs.Executor(max_workers=2) as executor:
             pids = set(executor.map(pid, range(40), chunksize=2))
@@ -35,6 +36,26 @@ def test_plain_python_gets_a_node_that_ends_with_the_executor(cluster: Cluster) 
     assert cluster.nodes() == []
     completed = cluster.finish()
     assert (completed.stderr, completed.returncode) == ("", 0)
+
+
+def test_a_fork_does_not_keep_the_node_of_an_executor_alive(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import hdphrs, os, signal, warnings
+        warnings.simplefilter("ignore")
+        executor = hdphrs.Executor(max_workers=1)
+        executor.submit(os.getpid).result()
+        if os.fork() == 0:
+            signal.pause()
+        os.kill(os.getpid(), signal.SIGKILL)
+        """
+    )
+    cluster.start(program, python=True)
+    assert cluster.process is not None
+    assert cluster.process.wait(60) == -signal.SIGKILL
+    eventually(lambda: not cluster.nodes(), 10, "the end of the node")
+    (fork,) = cluster.processes()
+    os.kill(fork, signal.SIGKILL)
 
 
 def test_a_killed_node_costs_an_executor_nothing(cluster: Cluster) -> None:

@@ -34,6 +34,7 @@ LEFT_OUT = {
     "test_parallel_unordered_generator_returns_fastest_first": "the same",
     "test_nested_loop[hdphrs-loky]": "it starts the processes of the other backend, which takes seconds",
     "test_nested_loop[hdphrs-multiprocessing]": "the same",
+    "test_nested_loop[hdphrs-back_compat_backend]": "the same",
     "test_backend_nesting_level[parallel_config-hdphrs-multiprocessing]": "the same",
     "test_backend_nesting_level[parallel_backend-hdphrs-multiprocessing]": "the same",
     "test_backend_nesting_level[parallel_config-loky-hdphrs]": "the same",

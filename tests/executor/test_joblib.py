@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import joblib
 import pytest
 
 import hdphrs
 from hdphrs.joblib import InsideBackend, _set_aside
 from tests.executor import batches
-
-joblib = pytest.importorskip("joblib")
 
 pytestmark = [pytest.mark.usefixtures("shared_node"), pytest.mark.slow]
 
