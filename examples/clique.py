@@ -90,7 +90,8 @@ def main() -> None:
     if options.skeleton == "seq":
         size = search_alone(graph, start, 0)
     else:
-        found = hdphrs.run(SKELETONS[options.skeleton], partial(larger, graph), size_of, size_at_most, start)
+        skeleton = SKELETONS[options.skeleton]
+        found = hdphrs.run(skeleton, partial(larger, graph), size_of, size_at_most, start, descending=True)
         assert found is not None, "one vertex is a clique"
         size, (members, _, _) = int(found[0]), found[1]
         print("members:", *(vertex for vertex in range(options.vertices) if members >> vertex & 1))

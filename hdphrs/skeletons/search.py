@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import partial
 from time import perf_counter
 from typing import Any, Generic, Protocol, TypeVar
@@ -32,6 +33,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from hdphrs.api import get
 from hdphrs.api.future import state
 from hdphrs.api.memo import mark_skeleton, task
+from hdphrs.errors import UsageError
 from hdphrs.skeletons import strategy
 from hdphrs.skeletons.arguments import check_callable, check_count
 from hdphrs.skeletons.skeleton import Skeleton
@@ -51,14 +53,22 @@ LISTEN_S = 1e-3
 """How long a task walks without a look at the board."""
 
 
+class Step(Enum):
+    """Where the walk goes from a node."""
+
+    BELOW = "to its children"
+    NEXT = "to its next sibling"
+    UP = "past all its siblings that are still to come"
+
+
 class Walker(Protocol[M, R]):
     """What a task of one kind of search does on its way."""
 
     done: bool
     """Nothing that could still be met would change the result."""
 
-    def visit(self, node: M) -> bool:
-        """Meet a node; whether to go below it."""
+    def visit(self, node: M) -> Step:
+        """Meet a node; where to go from it."""
 
     def listen(self) -> None:
         """Look at the board."""
@@ -100,15 +110,18 @@ def walk(plan: Plan[N, R], start: tuple[int, N]) -> R:
     given = []
     """What others do, the latest first in depth-first order."""
     walker.listen()
-    if not walker.done and walker.visit(node):
+    if not walker.done and walker.visit(node) is Step.BELOW:
         path.append(iter(plan.children(node)))
     if plan.depth is not None and level < plan.depth and path and not walker.done:
         given.append(list(plan.schedule(plan.task, [(level + 1, child) for child in path.pop()])))
     split_s = listen_s = perf_counter()
     while path and not walker.done:
         for child in path[-1]:
-            if walker.visit(child):
+            step = walker.visit(child)
+            if step is Step.BELOW:
                 path.append(iter(plan.children(child)))
+            elif step is Step.UP:
+                path.pop()
             break
         else:
             path.pop()
@@ -176,16 +189,16 @@ class Enumerate(Skeleton):
 class Enumerator(Generic[N, B]):
     """The walker of an enumeration; its result is one value in a list."""
 
-    done = False
+    done: bool = False
 
     def __init__(self, value: Callable[[N], B], combine: Callable[[B, B], B]) -> None:
         self._value = value
         self._combine = combine
         self._total: list[B] = []
 
-    def visit(self, node: N) -> bool:
+    def visit(self, node: N) -> Step:
         self.add([self._value(node)])
-        return True
+        return Step.BELOW
 
     def listen(self) -> None:
         """Nothing that others find matters here."""
@@ -246,6 +259,7 @@ class Maximise(Skeleton):
         bound: Callable[[N], float] | None,
         root: N,
         *,
+        descending: bool = False,
         depth: int | None = None,
     ) -> tuple[float, N] | None:
         """Find a node with the largest `objective`; below a node whose `bound` is no better than what is known, nothing
@@ -259,18 +273,23 @@ class Maximise(Skeleton):
             objective: the value of a node, an int or a float; None if it is no solution.
             bound: at least as large as the objective of the node and of all below it.  None: everything is searched.
             root: the root of the tree; nodes travel as arguments of tasks, so keep them small.
+            descending: whether no child has a larger bound than the one before it, so that none need be looked at after
+                one that cannot be better.
             depth: as for `par_enumerate`.
 
         Returns:
             The value and the node; None if there is no solution.
 
         Raises:
-            UsageError: a function is not callable, or `depth` is neither a positive int nor None.
+            UsageError: a function is not callable, `descending` is no bool, or `depth` is neither a positive int nor
+                None.
             Exception: what one of the functions raised; not necessarily for a node that is searched each time.
         """
         check_callable(self.name, children=children, objective=objective, **({} if bound is None else {"bound": bound}))
         _check_depth(self.name, depth)
-        walker = partial(Maximiser, state.port.topic(), objective, bound)
+        if not isinstance(descending, bool):
+            raise UsageError(f"{self.name}: descending must be True or False, not {descending!r}")
+        walker = partial(Maximiser, state.port.topic(), objective, bound, descending)
         plan: Plan[N, Find[N]] = Plan(self.schedule, walker, children, depth)
         return search(unkept(plan), root)
 
@@ -288,7 +307,7 @@ def unkept(plan: Plan[N, Find[N]]) -> Plan[N, Find[N]]:
 class Seeker(Generic[N]):
     """What the walkers of decision and optimisation have in common: the best find, and the board."""
 
-    done = False
+    done: bool = False
 
     def __init__(self, topic: bytes) -> None:
         self._topic = topic
@@ -322,11 +341,11 @@ class Decider(Seeker[N]):
         super().__init__(topic)
         self._found = found
 
-    def visit(self, node: N) -> bool:
+    def visit(self, node: N) -> Step:
         if self._found(node):
             self.tell(1.0, node)
             self.done = True
-        return not self.done
+        return Step.BELOW
 
     def add(self, result: Find[N]) -> None:
         super().add(result)
@@ -337,20 +356,25 @@ class Maximiser(Seeker[N]):
     """The walker of an optimisation."""
 
     def __init__(
-        self, topic: bytes, objective: Callable[[N], float | None], bound: Callable[[N], float] | None
+        self,
+        topic: bytes,
+        objective: Callable[[N], float | None],
+        bound: Callable[[N], float] | None,
+        descending: bool,
     ) -> None:
         super().__init__(topic)
         self._objective = objective
         self._bound = bound
+        self._bounded = Step.UP if descending else Step.NEXT
 
-    def visit(self, node: N) -> bool:
+    def visit(self, node: N) -> Step:
         best = self._best
         if best is not None and self._bound is not None and self._bound(node) <= best[0]:
-            return False
+            return self._bounded
         value = self._objective(node)
         if value is not None and (best is None or value > best[0]):
             self.tell(value, node)
-        return True
+        return Step.BELOW
 
 
 def _check_depth(name: str, depth: Any) -> None:

@@ -189,6 +189,7 @@ Sack: TypeAlias = tuple[int, int, int]
 Goods: TypeAlias = list[tuple[int, int]]
 """What there is to pack: value and weight."""
 
+BOUNDED = ["", "bounded", "descending"]
 depths = st.one_of(st.none(), st.integers(1, 4))
 goods = st.lists(st.tuples(st.integers(0, 20), st.integers(1, 9)), max_size=7)
 
@@ -246,11 +247,12 @@ def a_decision(run: Runner, skeleton: Any, things: Goods, room: int, wanted: int
     assert answer in answers if answers else answer is None
 
 
-@prop(skeleton=three("maximise"), things=goods, room=st.integers(0, 30), bounded=st.booleans(), depth=depths)
-def an_optimisation(run: Runner, skeleton: Any, things: Goods, room: int, bounded: bool, depth: int | None) -> None:
+@prop(skeleton=three("maximise"), things=goods, room=st.integers(0, 30), bounded=st.sampled_from(BOUNDED), depth=depths)
+def an_optimisation(run: Runner, skeleton: Any, things: Goods, room: int, bounded: str, depth: int | None) -> None:
     def program() -> Any:
         bound = partial(at_best, things) if bounded else None
-        return skeleton(partial(packed, things), partial(worth, things), bound, (0, 0, room), depth=depth)
+        functions = partial(packed, things), partial(worth, things), bound
+        return skeleton(*functions, (0, 0, room), descending=bounded == "descending", depth=depth)
 
     solutions = [sack for sack in all_sacks(things, (0, 0, room)) if sack[0] == len(things)]
     value, sack = run(program)

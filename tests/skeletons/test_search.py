@@ -90,6 +90,14 @@ def test_what_is_bounded_by_what_is_known_is_not_searched() -> None:
     assert objective.words == ["", "a", "aa", "aaa", "aaaa"]
 
 
+def test_with_descending_bounds_nothing_is_looked_at_after_what_is_bounded() -> None:
+    for descending, looks in ((False, 12), (True, 8)):
+        bound = Seen(lambda word: word.count("a") + 4 - len(word))
+        best = hdphrs.par_maximise(partial(longer, 4), lambda word: word.count("a"), bound, "", descending=descending)
+        assert best == (4, "aaaa")
+        assert len(bound.words) == looks
+
+
 @pytest.mark.parametrize("depth", [None, 1, 2])
 def test_the_answer_of_a_task_that_has_died_since_is_not_lost(depth: int | None) -> None:
     """What it told remains, and has others leave out the very part in which it had found it."""
@@ -179,6 +187,8 @@ def test_mistakes_are_the_callers(prefix: str, depth: Any) -> None:
             call()
     with pytest.raises(UsageError, match="found must be callable"):
         decide(in_list, None, "")
+    with pytest.raises(UsageError, match="descending must be True or False, not 1"):
+        maximise(in_list, len, None, "", descending=1)
     with pytest.raises(UsageError, match="bound must be callable"):
         maximise(in_list, len, 3, "")
     with pytest.raises(UsageError, match="children must be callable"):
