@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from hdphrs.protocol.tasks import ROOT, Origin, Piece, TaskRef
 from hdphrs.wire import local
-from hdphrs.wire.page import Line
+from hdphrs.wire.page import Line, Totals
+
+Sums: TypeAlias = "memoryview[float]"
+"""By `Totals`."""
 
 
 class Work(NamedTuple):
@@ -33,6 +36,13 @@ class Work(NamedTuple):
         return max(0.0, self.done_s - self.away_s - self.lost_s)
 
 
+def work_of(totals: Sums, lines: Iterable[Line]) -> Work:
+    """What a page says, up to now: that of this node, or of another one of this host."""
+    now_s = perf_counter()
+    done_s = totals[Totals.BURIED] + sum(line.busy_up_to(now_s) for line in lines)
+    return Work(done_s, totals[Totals.AWAY], totals[Totals.LOST])
+
+
 class _Shares:
     """The share of one result, on its way through the node."""
 
@@ -48,14 +58,12 @@ class _Shares:
 class Books:
     """Those of one node."""
 
-    def __init__(self) -> None:
+    def __init__(self, totals: Sums) -> None:
+        """`totals` is where the sums are kept, by `Totals`."""
         self.me = ROOT
-        self._away_s = 0.0
+        self._totals = totals
         self._told_s: dict[Origin, float] = {}
         """By scheduler: its own work that others know of."""
-        self._buried_s = 0.0
-        """Done by schedulers that have died."""
-        self._lost_s = 0.0
         self._by_future: dict[tuple[Origin, int], _Shares] = {}
         self._by_path: dict[bytes, _Shares] = {}
         """Of results that are being handled just now."""
@@ -74,7 +82,7 @@ class Books:
     def give(self, origin: Origin, own_s: float, here_s: float) -> None:
         """A scheduler's share of something leaves the node."""
         self._tell(origin, own_s)
-        self._away_s += own_s + here_s
+        self._totals[Totals.AWAY] += own_s + here_s
 
     def deliver(self, origin: Origin, slot: int, outcome: list[object]) -> list[Any]:
         """The message that fills a scheduler's future."""
@@ -101,8 +109,8 @@ class Books:
     def bury(self, origin: Origin, line: Line) -> None:
         """A scheduler has died, and all that it had said has been heard."""
         done_s = line.busy_up_to(perf_counter())
-        self._buried_s += done_s
-        self._lost_s += max(0.0, done_s - self._told_s.pop(origin, 0.0))
+        self._totals[Totals.BURIED] += done_s
+        self._totals[Totals.LOST] += max(0.0, done_s - self._told_s.pop(origin, 0.0))
 
     def work(self, lines: Iterable[Line]) -> Work:
         """The state of the books.
@@ -110,9 +118,7 @@ class Books:
         Args:
             lines: of the schedulers that live.
         """
-        now_s = perf_counter()
-        done_s = self._buried_s + sum(line.busy_up_to(now_s) for line in lines)
-        return Work(done_s, self._away_s, self._lost_s)
+        return work_of(self._totals, lines)
 
     def _tell(self, origin: Origin, own_s: float) -> None:
         self._told_s[origin] = self._told_s.get(origin, 0.0) + own_s

@@ -45,7 +45,7 @@ NUDGE_S = 1e-3
 """How long a scheduler may leave the demand byte unanswered before its helper thread is asked."""
 
 BEAT_S_MIN = 25e-3
-BEAT_S_MAX = 0.25
+BEAT_S_MAX = 0.1
 """How often running tasks are looked at: as often as they may leave pieces; one that is seen twice takes long."""
 
 CROWDED_S = 10e-3
@@ -141,7 +141,7 @@ class Crew:
         self._stillbirths = 0
         self._witness = OomWitness()
         self._nodes: list[NodeId] = []
-        self._books = Books()
+        self._books = Books(page.totals)
         self._nursery: trio.Nursery | None = None
         self._handle: Handle | None = None
         self._spread: Spread | None = None

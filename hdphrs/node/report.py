@@ -11,11 +11,12 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
 
-from hdphrs.node.books import Work
+from hdphrs.node.books import Work, work_of
 from hdphrs.node.driver import work_beat_s
 from hdphrs.node.life import say
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.tasks import ROOT, Member, NodeId, Parting
+from hdphrs.wire.page import Page
 from hdphrs.wire.settings import NodeSettings
 
 COUNTERS = {
@@ -81,6 +82,8 @@ class Report:
         self._died_s: dict[NodeId, float] = {}
         self._left: dict[NodeId, Parting] = {}
         self._told: dict[NodeId, _Told] = {}
+        self._pages: dict[NodeId, Page] = {}
+        """Of nodes of this host."""
         self._used_s = 0.0
 
     def begun(self) -> None:
@@ -90,13 +93,14 @@ class Report:
     def joined(self, member: Member) -> None:
         """A node is there."""
         self._members[member.node] = member
+        if member.host == self._settings.host and (page := Page.of_process(member.pid, member.slots)) is not None:
+            self._pages[member.node] = page
 
     def gone(self, node: NodeId, recreated: int, parting: Parting) -> None:
         """A node was declared dead, or has left; this one has re-created so many tasks for it."""
         if parting is Parting.DIED:
             self._died_s[node] = monotonic() - self._started_s
-            if node in self._told:
-                self._told[node] = self._told[node].up_to(monotonic(), work_beat_s(len(self._members)))
+            self._close_account(node)
         else:
             self._left[node] = parting
         member = self._members[node]
@@ -104,6 +108,15 @@ class Report:
         again = f"; {tasks} again from here" if recreated else ""
         how = "has died" if parting is Parting.DIED else "has left"
         say(f"node {node} on {member.host} (process {member.pid}) {how}{again}")
+
+    def _close_account(self, node: NodeId) -> None:
+        """A node has died: what it has done up to now, if it can be seen, or else about."""
+        now_s, page = monotonic(), self._pages.pop(node, None)
+        if page is not None:
+            self._told[node] = _Told(now_s, work_of(page.totals, page.all_lines()), 0.0)
+            page.close()
+        elif node in self._told:
+            self._told[node] = self._told[node].up_to(now_s, work_beat_s(len(self._members)))
 
     def worked(self, node: NodeId, work: Work) -> None:
         """What a node has done so far."""

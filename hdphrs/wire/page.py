@@ -1,6 +1,7 @@
 """The page of memory that a node process shares with its schedulers.
 
-What lives here: its layout, a line for each scheduler.  Both sides only store and load single bytes and words.
+What lives here: its layout, a line for each scheduler, and one for the node.  All sides only store and load single
+bytes and words.  The root looks into the pages of nodes of its own host that have died.
 
     offset 0   demand byte     the node sets it when somebody is hungry, the scheduler clears it when it has exported
     offset 1   careful bits    1: the scheduler runs a task whose last attempt crashed; 2: one that is run again, and
@@ -11,7 +12,8 @@ What lives here: its layout, a line for each scheduler.  Both sides only store a
     offset 24  since           if one runs: since when, by the clock `time.perf_counter`, which is that of all processes
                                of a host; else 0
 
-A scheduler reads the first two bytes as one number at each spawn.
+A scheduler reads the first two bytes as one number at each spawn.  The last line has three words of the node's own, see
+`Totals`.
 """
 
 from __future__ import annotations
@@ -19,8 +21,11 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
+from enum import IntEnum
 
 LINE_BYTES = 64
+
+PAGE_NAME = "hdphrs-page"
 
 SPEAK = b"?"
 """Beside the page, on the control link: the helper thread is to export, and to send results."""
@@ -35,34 +40,67 @@ CAREFUL = 1
 AGAIN = 2
 
 
+class Totals(IntEnum):
+    """What the node's own line says, in seconds of work."""
+
+    BURIED = 0
+    """Done by schedulers that have died."""
+    AWAY = 1
+    """Known on other nodes."""
+    LOST = 2
+    """Lost with schedulers that have died."""
+
+
 class Page:
     """The mapped page; `line(n)` is the part of the n-th scheduler."""
 
     def __init__(self, descriptor: int, lines: int) -> None:
         self.descriptor = descriptor
         self.lines = lines
-        self._map = mmap.mmap(descriptor, lines * LINE_BYTES)
+        self._map = mmap.mmap(descriptor, _size(lines))
         self._view = memoryview(self._map)
+        self.totals = self._view[lines * LINE_BYTES :].cast("d")[: len(Totals)]
+        """Of the node; by `Totals`."""
 
     @classmethod
     def create(cls, lines: int) -> Page:
         """A new page in anonymous shared memory; it has no name in any file system."""
         if hasattr(os, "memfd_create"):
-            descriptor = os.memfd_create("hdphrs-page")
+            descriptor = os.memfd_create(PAGE_NAME)
         else:
             with tempfile.TemporaryFile() as file:
                 descriptor = os.dup(file.fileno())
-        os.ftruncate(descriptor, lines * LINE_BYTES)
+        os.ftruncate(descriptor, _size(lines))
         return cls(descriptor, lines)
+
+    @classmethod
+    def of_process(cls, pid: int, lines: int) -> Page | None:
+        """The page of a node process of this host, which outlives it here; None if there is none to be seen."""
+        folder = f"/proc/{pid}/fd"
+        try:
+            for number in sorted(os.listdir(folder), key=int):
+                if os.readlink(f"{folder}/{number}").startswith(f"/memfd:{PAGE_NAME}"):
+                    return cls(os.open(f"{folder}/{number}", os.O_RDWR | os.O_CLOEXEC), lines)
+        except (OSError, ValueError):  # no such file system, another user's process, none at all, another size
+            pass
+        return None
 
     def line(self, number: int) -> Line:
         """The part of the page that belongs to one scheduler."""
         start = number * LINE_BYTES
         return Line(self._view[start : start + LINE_BYTES])
 
+    def all_lines(self) -> list[Line]:
+        """Those of all schedulers."""
+        return [self.line(number) for number in range(self.lines)]
+
     def close(self) -> None:
         """Unmap and close; the lines must not be used any more."""
         os.close(self.descriptor)
+
+
+def _size(lines: int) -> int:
+    return (lines + 1) * LINE_BYTES
 
 
 class Line:

@@ -24,8 +24,8 @@ def page() -> Iterator[Page]:
 
 
 @pytest.fixture
-def books() -> Books:
-    books = Books()
+def books(page: Page) -> Books:
+    books = Books(page.totals)
     books.me = ME
     return books
 

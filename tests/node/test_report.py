@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from hdphrs.config import CoreConfig
@@ -10,6 +12,7 @@ from hdphrs.node.books import Work
 from hdphrs.node.report import Report
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.tasks import ROOT, Member, NodeId, Parting
+from hdphrs.wire.page import Page, Totals
 from hdphrs.wire.settings import NodeSettings
 
 ONE = NodeId(1)
@@ -75,3 +78,18 @@ def test_node_is_taken_to_have_gone_on_for_one_beat(report: Report, clock: Clock
     clock.now_s += 10.0
     report.tell_loss()
     assert said[-1] == "lost 0.1 s of work with 1 node, computed 0.2 s again"
+
+
+def test_what_a_dead_node_of_this_host_had_done_is_read_from_its_page(
+    clock: Clock, report: Report, said: list[str]
+) -> None:
+    page = Page.create(2)
+    report.joined(Member(NodeId(2), "host", 2, ("host", 1), os.getpid()))
+    page.line(0).busy_s, page.line(1).busy_s = 3.0, 4.0
+    page.totals[Totals.BURIED], page.totals[Totals.AWAY], page.totals[Totals.LOST] = 1.0, 5.0, 0.5
+    page.close()
+    report.worked(NodeId(2), Work(done_s=2.0))
+    report.gone(NodeId(2), 0, Parting.DIED)
+    report.used(2.0)
+    report.tell_loss()
+    assert said[-1] == "lost 3.0 s of work with 1 node, computed 6.0 s again"
