@@ -16,7 +16,6 @@ from joblib import parallel, register_parallel_backend
 from joblib._parallel_backends import AutoBatchingMixin, FallbackToBackend, ParallelBackendBase, SequentialBackend
 
 import hdphrs
-from hdphrs.api.future import take
 from hdphrs.executor.batch import run_batch
 from hdphrs.executor.executor import Executor, is_inside
 from hdphrs.program.attach import attach
@@ -68,9 +67,9 @@ class HdphrsBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
         return InsideBackend(nesting_level=(self.nesting_level or 0) + 1), None
 
     def abort_everything(self, ensure_ready: bool = True) -> None:
-        """Drop what has not begun."""
+        """Cancel what waits and what runs."""
         if self._executor is not None:
-            self._executor.shutdown(wait=False, cancel_futures=True)
+            self._executor.abandon()
             self._executor = None
         with self.parallel._lock, suppress(Empty):  # else joblib would run these in the next call
             while True:
@@ -124,9 +123,9 @@ class InsideBackend(ParallelBackendBase):  # type: ignore[misc]
         return InsideBackend(nesting_level=(self.nesting_level or 0) + 1), None
 
     def abort_everything(self, ensure_ready: bool = True) -> None:
-        """Drop what nobody has taken."""
+        """Cancel what has not been retrieved."""
         for future in self._waiting:
-            take(future)
+            future.cancel()
         self._waiting.clear()
 
 

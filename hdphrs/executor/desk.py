@@ -23,7 +23,7 @@ import atexit
 import os
 import threading
 from collections import deque
-from concurrent.futures import BrokenExecutor, Future
+from concurrent.futures import BrokenExecutor, CancelledError, Future
 from concurrent.futures._base import LOGGER
 from contextlib import suppress
 from queue import SimpleQueue
@@ -31,7 +31,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from hdphrs.api.future import Future as TaskFuture
-from hdphrs.errors import HdphrsError, RootLostError
+from hdphrs.errors import Cancelled, HdphrsError, RootLostError
 from hdphrs.executor.calls import Call, Initializer, InitializerFailed
 from hdphrs.program.attach import shared_port
 from hdphrs.program.embedded import EmbeddedNode
@@ -71,12 +71,13 @@ class Desk:
         self._pid = os.getpid()
         self._pending: deque[tuple[Future[Any], Call]] = deque()
         self._bell: SimpleQueue[_UnderWay | None] = SimpleQueue()
-        self._under_way = 0
+        self._under_way: dict[TaskFuture[Any], None] = {}
         self._more = 0
         """Calls that may be under way beyond the least that there is room for."""
         self._submitting = threading.Lock()
         """Guards `_closed` and `broken` against a submission."""
         self._closed = False
+        self._abandoned = False
         self.broken: BrokenExecutor | None = None
         self._thread = threading.Thread(target=self._serve, name="hdphrs-executor", daemon=True)
         self._thread.start()
@@ -115,19 +116,23 @@ class Desk:
 
         Args:
             cancel_pending: those for which there is no worker now are not wanted any more.
-            abandon: nor are those that run, if that can be helped: a node of our own is ended.
+            abandon: nor are those that run: they are cancelled, or ended with our own node.
         """
         if self._pid != os.getpid():
             return
         with self._submitting:
             self._closed = True
+            self._abandoned = self._abandoned or abandon
         if cancel_pending or abandon:
-            kept = 0 if abandon else max(self.workers - self._under_way, 0)
+            kept = 0 if abandon else max(self.workers - len(self._under_way), 0)
             for future in self._drain(kept):
                 if future.cancel():
                     future.set_running_or_notify_cancel()
         if abandon and self._node is not None:
             self._node.kill()
+        elif abandon:
+            for task in list(self._under_way):
+                self._port.cancel(task)
         self._bell.put(None)
         if wait and threading.current_thread() is not self._thread:
             self._thread.join()
@@ -160,9 +165,9 @@ class Desk:
 
     def _work(self) -> None:
         while True:
-            while self._pending and self._under_way < self._room():
+            while self._pending and len(self._under_way) < self._room():
                 self._hand_over()
-            if self._closed and self._under_way == 0 and not self._pending:
+            if self._closed and not self._under_way and not self._pending:
                 return
             self._hear(self._bell.get())
             for _ in range(self._bell.qsize()):
@@ -182,7 +187,7 @@ class Desk:
             self._more = min(self._more + 1, CALLS_PER_CORE_MAX * self._port.cores)
         elif took_s > 2 * SOON_S and self._more > 0:
             self._more -= 1
-        self._under_way -= 1
+        del self._under_way[done.task]
         self._fill(done.future, done.task)
 
     def _hand_over(self) -> None:
@@ -201,7 +206,9 @@ class Desk:
         except BaseException as error:
             self._fail(future, error)
             return
-        self._under_way += 1
+        self._under_way[task] = None
+        if self._abandoned:
+            self._port.cancel(task)
         under_way = _UnderWay(future, task, monotonic())
         self._port.watch(task, lambda: self._bell.put(under_way))
 
@@ -216,6 +223,8 @@ class Desk:
     def _fail(self, future: Future[Any], error: BaseException) -> None:
         if isinstance(error, RootLostError) and self._port.is_lost:
             self._break(str(error), error)
+        elif isinstance(error, Cancelled):
+            error = CancelledError(str(error))
         elif isinstance(error, InitializerFailed):
             if not self.broken:
                 LOGGER.critical("Exception in initializer:", exc_info=error)

@@ -137,12 +137,24 @@ class Executor(StandardExecutor):
             if wait:
                 child.settle()
 
+    def abandon(self) -> None:
+        """Take no more calls, and cancel all that there are.
+
+        What runs ends as with `hdphrs.Future.cancel`: at its next `spawn` or `get`, or with its process after a second.
+        Its future raises `concurrent.futures.CancelledError`.  Does not wait.
+        """
+        self._closed = True
+        if self._desk is not None:
+            self._desk.close(abandon=True)
+        for child in self._children:
+            child.abandon()
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> Literal[False]:
-        """Wait for all calls; a Ctrl-C ends them with their node, if that is the executor's own."""
-        if self._desk is not None and isinstance(error, KeyboardInterrupt):
-            self._desk.close(abandon=True)
+        """Wait for all calls; a Ctrl-C ends them."""
+        if isinstance(error, KeyboardInterrupt):
+            self.abandon()
         self.shutdown(wait=True)
         return False
 

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from hdphrs.api import future as fast
-from hdphrs.api.future import take
+from hdphrs.errors import Cancelled
 
 T = TypeVar("T")
 
@@ -34,6 +34,8 @@ class InsideFuture(Future[T]):
             return
         try:
             value = fast.get(self._task)
+        except Cancelled:
+            raise  # the task that asks is to end
         except BaseException as error:
             if not super().done():  # else another task has been faster
                 self.set_exception(error)
@@ -60,11 +62,18 @@ class InsideFuture(Future[T]):
     def cancel(self) -> bool:
         if super().done():
             return super().cancelled()
-        if take(self._task) is None:
+        if self._task._function is None or not self._task.cancel():
             return False
         super().cancel()
         self.set_running_or_notify_cancel()
         return True
+
+    def abandon(self) -> None:
+        """Cancel it wherever it is."""
+        if not super().done():
+            self._task.cancel()
+            super().cancel()
+            self.set_running_or_notify_cancel()
 
 
 class _Settling(list[Any]):

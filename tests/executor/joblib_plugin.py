@@ -26,12 +26,6 @@ LEFT_OUT = {
     "test_nested_backend_context_manager": "it wants nested calls in threads",
     "test_nested_parallelism_limit": "the same",
     "test_error_capture": "it looks at the private pools of two backends",
-    "test_parallel_timeout_fail": "it leaves sleepers behind that hold the cores for 10 s",
-    "test_abort_backend": "the same",
-    "test_deadlock_with_generator": "the same",
-    "test_multiple_generator_call[": "the same",
-    "test_multiple_generator_call_managed": "the same",
-    "test_parallel_unordered_generator_returns_fastest_first": "the same",
     "test_nested_loop[hdphrs-loky]": "it starts the processes of the other backend, which takes seconds",
     "test_nested_loop[hdphrs-multiprocessing]": "the same",
     "test_nested_loop[hdphrs-back_compat_backend]": "the same",
@@ -40,7 +34,6 @@ LEFT_OUT = {
     "test_backend_nesting_level[parallel_config-loky-hdphrs]": "the same",
     "test_backend_nesting_level[parallel_backend-loky-hdphrs]": "the same",
     "test_no_blas_crash_or_freeze_with_subprocesses": "the same",
-    "test_thread_bomb_mitigation": "the same",
 }
 
 

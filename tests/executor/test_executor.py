@@ -60,6 +60,20 @@ def test_shutdown_that_cancels_leaves_what_runs(gate: Path) -> None:
     assert [call.result() for call in calls[:2]] == ["gate", "gate"]
 
 
+def test_what_runs_when_an_executor_is_abandoned_is_cancelled_and_frees_its_core(gate: Path) -> None:
+    executor = hdphrs.Executor(max_workers=1)
+    runs, waits = executor.submit(work.mark_and_loop, gate), executor.submit(work.square, 1)
+    work.wait_for(gate)
+    executor.abandon()
+    assert waits.cancelled()
+    with pytest.raises(futures.CancelledError):
+        runs.result()
+    executor.shutdown()
+    gate.with_name("enough").touch()
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        executor.submit(work.square, 1)
+
+
 def test_no_more_calls_run_at_a_time_than_there_may_be_workers(tmp_path: Path) -> None:
     with hdphrs.Executor(max_workers=2) as executor:
         assert max(executor.map(work.crowd, [tmp_path] * 12)) <= 2
@@ -246,9 +260,12 @@ def test_a_task_may_use_executors(executor: hdphrs.Executor) -> None:
 
 
 def test_a_child_that_nobody_has_taken_can_be_cancelled() -> None:
-    task: hdphrs.Future[int] = hdphrs.Future()
-    task._function, task._content = work.square, (7,)
-    child = InsideFuture(task)
+    def waiting() -> hdphrs.Future[int]:
+        task: hdphrs.Future[int] = hdphrs.Future()
+        task._function, task._content = work.square, (7,)
+        return task
+
+    child = InsideFuture(waiting())
     assert not child.running()
     assert [child.cancel(), child.cancel(), child.cancelled(), child.done()] == [True] * 4
     with pytest.raises(futures.CancelledError):
@@ -256,6 +273,9 @@ def test_a_child_that_nobody_has_taken_can_be_cancelled() -> None:
     taken: hdphrs.Future[int] = hdphrs.Future()
     taken._function = None
     assert not InsideFuture(taken).cancel()
+    abandoned = InsideFuture(waiting())
+    abandoned.abandon()
+    assert abandoned.cancelled()
 
 
 def test_executors_nest_as_deep_as_one_likes(executor: hdphrs.Executor) -> None:

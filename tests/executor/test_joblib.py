@@ -18,7 +18,7 @@ from tests.executor import batches
 
 pytestmark = [pytest.mark.usefixtures("shared_node"), pytest.mark.slow]
 
-JOBLIBS_OWN_MIN = 50
+JOBLIBS_OWN_MIN = 80
 """As many of joblib's tests concern us at least."""
 
 

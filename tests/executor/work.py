@@ -35,6 +35,13 @@ def wait_for(gate: Path) -> str:
     return gate.name
 
 
+def mark_and_loop(gate: Path) -> None:
+    """Make the file, and spawn until nobody wants that any more."""
+    gate.touch()
+    while not gate.with_name("enough").exists():
+        hdphrs.get(hdphrs.spawn(square, 2))
+
+
 def crash_until(marks: Path, times: int) -> int:
     """Take the process down, but for so many marks in the folder."""
     count = len(list(marks.iterdir()))
