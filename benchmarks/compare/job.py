@@ -83,7 +83,8 @@ class ComparedJob:
             case Nested() as nested:
                 return self._measure_nested(peer, nested)
             case RoundTrip(count):
-                return _measure_round_trip(peer, count), RIGHT
+                figures, seen = self._observe(lambda: _measure_round_trip(peer, count))
+                return figures | {"others_cores": seen["others_cores"]}, RIGHT
             case StartUp(idle_s):
                 return self._measure_startup(peer, idle_s), RIGHT
             case Waiting(count):
@@ -106,15 +107,20 @@ class ComparedJob:
     def _time(self, peer: Peer, work: Callable[[], T], tasks: int) -> tuple[Figures, T]:
         """By the wall, and the processor time of all processes, which others on the machine disturb less."""
         _warm_up(peer)
+        value, figures = self._observe(work)
+        if tasks:
+            seconds = figures["seconds"]
+            figures |= {"us_per_task": seconds / tasks * 1e6, "tasks_per_s": tasks / seconds}
+            figures["cpu_us_per_task"] = figures["cpu_s"] / tasks * 1e6
+        return figures, value
+
+    def _observe(self, work: Callable[[], T]) -> tuple[T, Figures]:
+        """How long it takes, what all processes of this job use meanwhile, and what others do."""
         ours_s, all_s, started_s = cpu_s(self.folder), busy_s(), time.perf_counter()
         value = work()
         seconds = time.perf_counter() - started_s
         ours_s, all_s = cpu_s(self.folder) - ours_s, busy_s() - all_s
-        figures = {"seconds": seconds, "cpu_s": ours_s, "others_cores": max(0.0, all_s - ours_s) / seconds}
-        if tasks:
-            figures |= {"us_per_task": seconds / tasks * 1e6, "tasks_per_s": tasks / seconds}
-            figures["cpu_us_per_task"] = ours_s / tasks * 1e6
-        return figures, value
+        return value, {"seconds": seconds, "cpu_s": ours_s, "others_cores": max(0.0, all_s - ours_s) / seconds}
 
     def _measure_startup(self, peer: Peer, idle_s: float) -> Figures:
         peer.result(peer.submit(noop, 0))
@@ -122,13 +128,12 @@ class ComparedJob:
         for handle in [peer.submit(noop, number) for number in range(WARM_UPS)]:
             peer.result(handle)
         time.sleep(SETTLE_S)
-        before_s = cpu_s(self.folder)
-        time.sleep(idle_s)
-        percent = 100 * (cpu_s(self.folder) - before_s) / idle_s
+        _, seen = self._observe(lambda: time.sleep(idle_s))
         return {
             "seconds": seconds,
             "memory_mb": memory_bytes(self.folder) / 1e6,
-            "idle_cpu_percent": percent,
+            "idle_cpu_percent": 100 * seen["cpu_s"] / seen["seconds"],
+            "others_cores": seen["others_cores"],
             "processes": len(members(self.folder)),
         }
 

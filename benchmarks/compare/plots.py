@@ -100,7 +100,7 @@ def _marker(number: int) -> str:
 
 def _finish(figure: Any, axes: Any, path: Path) -> None:
     if not axes.get_legend_handles_labels()[0]:
-        print(f"{path.name}: not drawn, others have used the machine during all of it", file=sys.stderr)
+        print(f"{path.name}: not drawn, there is nothing that nobody disturbed", file=sys.stderr)
         return
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
     figure.savefig(path, dpi=DOTS_PER_INCH)

@@ -98,13 +98,12 @@ def _cell(board: Board, system: str, column: Column) -> str:
         trouble = board.trouble(system, column.workload)
         return NOTHING if not trouble or trouble.startswith("skipped") else _shortened(trouble)
     star = "" if board.size(system, column.workload) == FULL else "*"
-    text = f"{figure(value)}{star}{'~' if board.disturbed(system, column.workload) else ''}"
+    disturbed = board.disturbed(system, column.workload)
+    text = f"{figure(value)}{star}{'~' if disturbed else ''}"
     if column.with_ratio and (not star or column.workload in SAME_WORK):
-        for ratio in (
-            board.ratio(system, column.workload, IDEAL),
-            board.ratio(system, column.workload, PLAIN, "cpu_s"),
-        ):
-            text += f" · {ratio:.2f}" if ratio is not None else f" · {NOTHING}"
+        share = None if disturbed else board.ratio(system, column.workload, IDEAL)
+        work = board.ratio(system, column.workload, PLAIN, "cpu_s")
+        text = " · ".join((text, *(NOTHING if ratio is None else f"{ratio:.2f}" for ratio in (share, work))))
     return text
 
 
@@ -116,12 +115,8 @@ def _value(board: Board, system: str, column: Column) -> float | None:
 
 
 def _shortened(trouble: str) -> str:
-    kind, _, rest = trouble.removeprefix("failed: ").partition(":")
-    return (
-        kind[:TROUBLE_CHARS_MAX]
-        if trouble.startswith("failed: ")
-        else f"{kind}: {rest}".strip(": ")[:TROUBLE_CHARS_MAX]
-    )
+    """The exception's name, or the first words."""
+    return trouble.removeprefix("failed: ").partition(":")[0][:TROUBLE_CHARS_MAX]
 
 
 def figure(value: float) -> str:
