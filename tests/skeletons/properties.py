@@ -11,7 +11,7 @@ from functools import partial, reduce
 from itertools import accumulate
 from typing import Any, TypeAlias
 
-from hypothesis import given, settings
+from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 import hdphrs
@@ -19,8 +19,8 @@ from hdphrs.skeletons import search
 
 Runner = Callable[..., Any]
 """`runner(main, *args)`: the value of `main(*args)`, run as the first task of a program."""
-Check = Callable[[Runner, int], None]
-"""`check(runner, examples)`: try a property on so many examples."""
+Check = Callable[[Runner, int, int], None]
+"""`check(runner, examples, number)`: try a property on so many examples, others for each number."""
 Tree: TypeAlias = "int | list[Tree]"
 
 PROPERTIES: dict[str, Check] = {}
@@ -30,11 +30,12 @@ def prop(**drawn: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], Che
     """Register a property of a runner and of what is drawn."""
 
     def register(body: Callable[..., None]) -> Check:
-        def check(runner: Runner, examples: int) -> None:
+        def check(runner: Runner, examples: int, number: int) -> None:
             def one(**values: Any) -> None:
                 body(runner, **values)
 
-            given(**drawn)(settings(max_examples=examples, deadline=None, derandomize=True, database=None)(one))()
+            settled = settings(max_examples=examples, deadline=None, database=None)(one)
+            seed(number)(given(**drawn)(settled))()
 
         PROPERTIES[body.__name__] = check
         return check

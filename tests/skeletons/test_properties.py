@@ -15,4 +15,4 @@ EXAMPLES = 80
 def test_it_computes_what_plain_python_computes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "SPLIT_S", 0.0)
     monkeypatch.setattr(search, "LISTEN_S", 0.0)
-    PROPERTIES[name](run_sequentially, EXAMPLES)
+    PROPERTIES[name](run_sequentially, EXAMPLES, 0)
