@@ -13,6 +13,7 @@ from hdphrs.api import Future, get
 from hdphrs.errors import UsageError
 from hdphrs.skeletons import strategy
 from hdphrs.skeletons.arguments import check_callable, check_count, check_iterable
+from hdphrs.skeletons.collect import give_up
 from hdphrs.skeletons.skeleton import Skeleton
 
 A = TypeVar("A")
@@ -38,8 +39,7 @@ class Buffer(Skeleton):
                 that is not; the order may be another one each time.
 
         Returns:
-            An iterator over the results.  Whoever leaves it early leaves at most `size` tasks behind, which end by
-            themselves.
+            An iterator over the results.  If it is left early, or a task fails, what is under way is cancelled.
 
         Raises:
             UsageError: `size` is no positive int, `function` is not callable, `items` cannot be iterated over, or
@@ -56,11 +56,14 @@ class Buffer(Skeleton):
 
 def _stream(size: int, futures: Iterator[Future[B]], choose: Callable[[list[Future[B]]], int]) -> Iterator[B]:
     flying: list[Future[B]] = []
-    while True:
-        flying.extend(islice(futures, size - len(flying)))
-        if not flying:
-            return
-        yield get(flying.pop(choose(flying)))
+    try:
+        while True:
+            flying.extend(islice(futures, size - len(flying)))
+            if not flying:
+                return
+            yield get(flying.pop(choose(flying)))
+    finally:
+        give_up(flying)
 
 
 def _first(flying: list[Future[B]]) -> int:

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, TypeVar
 
-from hdphrs.api import get
 from hdphrs.api.memo import mark_skeleton
 from hdphrs.skeletons import strategy
 from hdphrs.skeletons.arguments import check_callable
+from hdphrs.skeletons.collect import collect
 from hdphrs.skeletons.skeleton import Skeleton
 from hdphrs.skeletons.strategy import Strategy
 from hdphrs.wire.constant import Constant
@@ -93,8 +93,7 @@ def conquer(plan: Plan[P, S], problem: P) -> S:
     """The task: solve one problem, with the help of more tasks unless it is trivial."""
     if plan.trivial(problem):
         return plan.solve(problem)
-    parts = list(plan.schedule(plan.task, plan.decompose(problem)))
-    return plan.combine(problem, [get(part) for part in parts])
+    return plan.combine(problem, collect(plan.schedule(plan.task, plan.decompose(problem))))
 
 
 par_divide_and_conquer: DivideAndConquer = DivideAndConquer("par_divide_and_conquer", strategy.lazy)

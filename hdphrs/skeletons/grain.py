@@ -13,7 +13,7 @@ mostly the same when a task is run again after a failure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -21,6 +21,7 @@ from typing import Generic, TypeVar
 
 from hdphrs.api import Future, get
 from hdphrs.api.memo import mark_skeleton
+from hdphrs.skeletons.collect import collect, give_up
 from hdphrs.skeletons.slices import chunks_of
 from hdphrs.skeletons.strategy import Strategy
 
@@ -63,8 +64,8 @@ def over_chunks(
     items: list[A],
     chunk: int | None,
     functions: Iterable[Callable[..., object]],
-) -> Iterator[R]:
-    """The results of `work` on neighbouring chunks that together are `items`, in order; all tasks are started at once.
+) -> list[R]:
+    """The results of `work` on neighbouring chunks that together are `items`, in order.
 
     Args:
         chunk: items in each, but for the last; None: as many as take some 20 ms.
@@ -73,15 +74,9 @@ def over_chunks(
     mark_skeleton(task := partial(work), *functions)  # one object for all tasks is pickled once
     if chunk is None:
         measured = measure(schedule, task, items, functions)
-        futures = list(schedule(task, chunks_of(measured.size, measured.rest)))
-        return _results(measured.head, [*futures, *measured.tail])
-    return _results([], list(schedule(task, chunks_of(chunk, items))))
-
-
-def _results(head: list[R], futures: list[Future[R]]) -> Iterator[R]:
-    yield from head
-    for future in futures:
-        yield get(future)
+        rest = schedule(task, chunks_of(measured.size, measured.rest))
+        return [*measured.head, *collect([*rest, *measured.tail])]
+    return collect(schedule(task, chunks_of(chunk, items)))
 
 
 def measure(
@@ -96,7 +91,11 @@ def measure(
     mark_skeleton(probe := partial(scout, task), *functions)
     (first,) = schedule(probe, [items[: min(SCOUT_ITEMS_MAX, len(items) - FEW)]])
     tail = list(schedule(task, chunks_of(1, items[-FEW:])))
-    head, done, item_s = get(first)
+    try:
+        head, done, item_s = get(first)
+    except BaseException:
+        give_up(tail)
+        raise
     rest = items[done:-FEW]
     size = min(int(TASK_S / max(item_s, 1e-9)), len(rest) // CHUNKS_MIN)
     return Measured(head, rest, 1 << max(0, size.bit_length() - 1), tail)

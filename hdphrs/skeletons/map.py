@@ -11,10 +11,10 @@ from functools import partial
 from itertools import chain
 from typing import TypeVar
 
-from hdphrs.api import get
 from hdphrs.api.memo import mark_skeleton
 from hdphrs.skeletons import strategy
 from hdphrs.skeletons.arguments import check_callable, check_grain, check_items
+from hdphrs.skeletons.collect import collect
 from hdphrs.skeletons.grain import measure, over_chunks
 from hdphrs.skeletons.skeleton import Skeleton
 from hdphrs.skeletons.slices import slice_list, unslice
@@ -44,7 +44,7 @@ class Map(Skeleton):
             Exception: what `function` raised, of the first item for which it did.
         """
         check_callable(self.name, function=function)
-        return [get(future) for future in list(self.schedule(function, check_items(self.name, "items", items)))]
+        return collect(self.schedule(function, check_items(self.name, "items", items)))
 
 
 class MapChunked(Skeleton):
@@ -101,12 +101,12 @@ class MapSliced(Skeleton):
         # One object for all tasks is pickled once, as their code; an argument would be pickled with each of them.
         mark_skeleton(task := partial(map_slice, function), function)
         if tasks is not None:
-            return unslice([get(future) for future in list(self.schedule(task, slice_list(tasks, items)))])
+            return unslice(collect(self.schedule(task, slice_list(tasks, items))))
         measured = measure(self.schedule, task, items, [function])
         slices = slice_list(-(-len(measured.rest) // measured.size), measured.rest)
-        futures = list(self.schedule(task, slices))
-        middle = unslice([get(future) for future in futures])
-        return [*chain.from_iterable(measured.head), *middle, *chain.from_iterable(map(get, measured.tail))]
+        parts = collect([*self.schedule(task, slices), *measured.tail])
+        middle = unslice(parts[: len(slices)])
+        return [*chain.from_iterable(measured.head), *middle, *chain.from_iterable(parts[len(slices) :])]
 
 
 def map_slice(function: Callable[[A], B], items: list[A]) -> list[B]:

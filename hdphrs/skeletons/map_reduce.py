@@ -13,11 +13,11 @@ from functools import partial, reduce
 from itertools import accumulate, chain
 from typing import TypeVar
 
-from hdphrs.api import get
 from hdphrs.api.memo import mark_skeleton
 from hdphrs.errors import UsageError
 from hdphrs.skeletons import strategy
 from hdphrs.skeletons.arguments import check_callable, check_count, check_grain, check_items
+from hdphrs.skeletons.collect import collect
 from hdphrs.skeletons.divide_and_conquer import Plan, conquer
 from hdphrs.skeletons.grain import over_chunks
 from hdphrs.skeletons.skeleton import Skeleton
@@ -160,11 +160,10 @@ class Scan(Skeleton):
         mark_skeleton(task := partial(scan_chunk, combine), combine)
         if not others:
             return scan_chunk(combine, first)
-        totals = list(self.schedule(total, [first, *others[:-1]]))
-        (begun,) = self.schedule(task, [first])
-        before = accumulate((get(future) for future in totals), combine)
-        futures = list(self.schedule(task, ([start, *chunk] for start, chunk in zip(before, others, strict=True))))
-        return [*get(begun), *chain.from_iterable(get(future)[1:] for future in futures)]
+        before = accumulate(collect(self.schedule(total, [first, *others[:-1]])), combine)
+        continued = [[start, *chunk] for start, chunk in zip(before, others, strict=True)]
+        beginning, *parts = collect(self.schedule(task, [first, *continued]))
+        return [*beginning, *chain.from_iterable(part[1:] for part in parts)]
 
 
 SCAN_CHUNKS = 64

@@ -27,15 +27,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
+from itertools import chain
 from time import perf_counter
 from typing import Any, Generic, Protocol, TypeVar
 
-from hdphrs.api import get
+from hdphrs.api import Future, get
 from hdphrs.api.future import state
 from hdphrs.api.memo import mark_skeleton, task
 from hdphrs.errors import UsageError
 from hdphrs.skeletons import strategy
 from hdphrs.skeletons.arguments import check_callable, check_count
+from hdphrs.skeletons.collect import collect, give_up
 from hdphrs.skeletons.skeleton import Skeleton
 from hdphrs.skeletons.strategy import Strategy
 from hdphrs.wire.constant import Constant
@@ -97,18 +99,31 @@ class Plan(Constant, Generic[N, R]):
 
 def search(plan: Plan[N, R], root: N) -> R:
     """Walk the whole tree, in tasks, the first of which has all of it."""
-    (whole,) = plan.schedule(plan.task, [(0, root)])
-    return get(whole)
+    (whole,) = collect(plan.schedule(plan.task, [(0, root)]))
+    return whole
 
 
 def walk(plan: Plan[N, R], start: tuple[int, N]) -> R:
     """The task: walk the tree below a node of this level, or have others do it."""
-    level, node = start
     walker = plan.walker()
+    given: list[list[Future[R]]] = []
+    """What others do, the latest first in depth-first order."""
+    try:
+        _go(plan, start, walker, given)
+        for future in chain.from_iterable(reversed(given)):
+            if walker.done:
+                break
+            walker.add(get(future))
+        return walker.result()
+    finally:
+        give_up(chain.from_iterable(given))
+
+
+def _go(plan: Plan[N, R], start: tuple[int, N], walker: Walker[N, R], given: list[list[Future[R]]]) -> None:
+    """Walk, and add what is given away to `given`."""
+    level, node = start
     path: list[Iterator[N]] = []
     """Of each node from `node` to where the walk is, the children that are still to be met."""
-    given = []
-    """What others do, the latest first in depth-first order."""
     walker.listen()
     if not walker.done and walker.visit(node) is Step.BELOW:
         path.append(iter(plan.children(node)))
@@ -133,11 +148,6 @@ def walk(plan: Plan[N, R], start: tuple[int, N]) -> R:
         if plan.depth is None and now_s - split_s >= SPLIT_S:
             split_s = now_s
             given.append(list(plan.schedule(plan.task, [(0, other) for other in _nearest(path)])))
-    for futures in reversed(given):
-        for future in futures:
-            if not walker.done:
-                walker.add(get(future))
-    return walker.result()
 
 
 def _nearest(path: list[Iterator[N]]) -> list[N]:

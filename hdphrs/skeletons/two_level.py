@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from hdphrs.api import all_nodes, get
+from hdphrs.api import all_nodes
 from hdphrs.api.memo import mark_skeleton
 from hdphrs.skeletons import strategy
 from hdphrs.skeletons.arguments import check_callable, check_items
+from hdphrs.skeletons.collect import collect
 from hdphrs.skeletons.skeleton import Skeleton
 from hdphrs.skeletons.slices import slice_list, unslice
 from hdphrs.skeletons.strategy import Strategy
@@ -50,13 +51,12 @@ class MapTwoLevel(Skeleton):
         check_callable(self.name, function=function)
         items = check_items(self.name, "items", items)
         mark_skeleton(task := partial(map_within, self.within, function), function)
-        futures = list(self.schedule(task, slice_list(len(all_nodes()), items)))
-        return unslice([get(future) for future in futures])
+        return unslice(collect(self.schedule(task, slice_list(len(all_nodes()), items))))
 
 
 def map_within(within: Strategy, function: Callable[[A], B], items: list[A]) -> list[B]:
     """The task of a node: each of its items in a task."""
-    return [get(future) for future in list(within(function, items))]
+    return collect(within(function, items))
 
 
 par_map_two_level: MapTwoLevel = MapTwoLevel("par_map_two_level", strategy.eager, strategy.lazy)
