@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.compare.job import LOG_FILE, REPORT_FILE, ComparedJob, Figures
-from benchmarks.compare.processes import FOLDER_VARIABLE, kill_members
+from benchmarks.compare.processes import FOLDER_PREFIX, FOLDER_VARIABLE, kill_members
 from benchmarks.compare.systems import VENVS, WORKERS, System
 from benchmarks.compare.workloads import FULL, Poison, Recovery, StartUp, build
 from benchmarks.launch import REPOSITORY
@@ -52,7 +52,7 @@ def run_job(system: str, how: System, workload: str, size: str | None = None) ->
     if reason := how.skips.get(workload) or why_not_installed(how):
         return Outcome(system, workload, size, f"skipped: {reason}")
     try:
-        with tempfile.TemporaryDirectory(prefix="peer", ignore_cleanup_errors=True) as folder:
+        with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX, ignore_cleanup_errors=True) as folder:
             try:
                 job = ComparedJob(workload, size, WORKERS, folder, time.time())
                 outcome, figures = _watch(how, job)

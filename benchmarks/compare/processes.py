@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
 
 FOLDER_VARIABLE = "HDPHRS_BENCHMARK_FOLDER"
+
+FOLDER_PREFIX = "hdphrs-peer-"
+"""Of the names of the folders of jobs, all of which are directly in the folder for temporary files."""
 
 DISTURBED_CORES = 0.25
 """A job is disturbed if others use more than so much of the machine meanwhile."""
@@ -18,13 +22,20 @@ LOOK_S = 0.3
 
 
 def members(folder: str) -> list[int]:
-    """Their process ids."""
+    """Their process ids.
+
+    Raises:
+        ValueError: this is not the folder of a job; an empty or a common one would make strangers members.
+    """
+    if Path(folder).parent != Path(tempfile.gettempdir()) or not Path(folder).name.startswith(FOLDER_PREFIX):
+        raise ValueError(f"not the folder of a job: {folder!r}")
     wanted = f"{FOLDER_VARIABLE}={folder}".encode()
     found = []
     for process in Path("/proc").iterdir():
         if process.name.isdecimal():
             with suppress(OSError):
-                is_inside = os.readlink(process / "cwd").startswith(folder)
+                where = os.readlink(process / "cwd").removesuffix(" (deleted)")
+                is_inside = where == folder or where.startswith(f"{folder}/")
                 if is_inside or wanted in (process / "environ").read_bytes().split(b"\0"):
                     found.append(int(process.name))
     return sorted(found)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from benchmarks.compare.command import main
 from benchmarks.compare.install import requirements
 from benchmarks.compare.job import RIGHT
 from benchmarks.compare.launch import HANGS, Outcome, environment, run_job
-from benchmarks.compare.processes import FOLDER_VARIABLE, members
+from benchmarks.compare.processes import FOLDER_PREFIX, FOLDER_VARIABLE, kill_members, members
 from benchmarks.compare.report import figure, markdown
 from benchmarks.compare.results import Board, Result, read_results, write_results
 from benchmarks.compare.systems import BASE, SYSTEMS, System
@@ -74,6 +76,32 @@ def test_a_system_that_hangs_is_ended_with_all_its_processes(monkeypatch: pytest
         run_job("hanging", System("hanging", "plain", launcher=(PYTHON, "-c", script)), "noops", TINY).outcome == HANGS
     )
     assert members(folders[0]) == []
+
+
+@pytest.mark.parametrize("folder", ["", "/", ".", "/tmp", tempfile.gettempdir(), f"/{FOLDER_PREFIX}x", "/tmp/other"])
+def test_nobody_is_killed_for_a_folder_that_is_not_that_of_a_job(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, _: killed.append(pid))
+    with pytest.raises(ValueError, match="not the folder of a job"):
+        kill_members(folder)
+    assert killed == []
+
+
+def test_members_are_those_in_the_folder_or_with_it_in_their_environment_and_no_others(tmp_path: Path) -> None:
+    with (
+        tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as folder,
+        tempfile.TemporaryDirectory(prefix=f"{Path(folder).name}x") as similar,
+    ):
+        started = [
+            subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, cwd=where, env=given)
+            for where, given in ((folder, {}), (tmp_path, {FOLDER_VARIABLE: folder}), (similar, {}), (tmp_path, {}))
+        ]
+        try:
+            pids = [process.pid for process in started]
+            assert members(folder) == sorted(pids[:2])
+        finally:
+            for process in started:
+                process.communicate(b"\n")
 
 
 def test_a_worker_is_killed_on_the_way_and_what_that_does_is_reported() -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 from functools import partial
 from hashlib import sha1
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
 from benchmarks.compare.job import RIGHT, ComparedJob
 from benchmarks.compare.launch import Outcome
+from benchmarks.compare.processes import FOLDER_PREFIX
 from benchmarks.compare.workloads import TINY, WORKLOADS, Flat, Nested, build
 from benchmarks.kernels import paper, uts
 from benchmarks.peers.ideal import shares_of
@@ -21,9 +22,9 @@ TIMED = ("startup", "waiting", "recovery", "no_recovery", "poison", "arrays_1mb"
 
 
 @pytest.mark.parametrize("name", [name for name in WORKLOADS if name not in TIMED])
-def test_a_workload_done_by_plain_calls_gives_the_answer_that_is_known(name: str, tmp_path: Path) -> None:
-    job = ComparedJob(name, TINY, 2, str(tmp_path), 0.0)
-    figures, outcome = job._measure(Plain())
+def test_a_workload_done_by_plain_calls_gives_the_answer_that_is_known(name: str) -> None:
+    with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as folder:
+        figures, outcome = ComparedJob(name, TINY, 2, folder, 0.0)._measure(Plain())
     assert outcome == RIGHT
     assert figures
 
