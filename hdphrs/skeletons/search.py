@@ -337,6 +337,10 @@ class Seeker(Generic[N]):
     def result(self) -> Find[N]:
         return self._best
 
+    def stop(self) -> None:
+        """Nothing more need be known."""
+        self.done = True
+
     def tell(self, value: float, node: N) -> None:
         """This has been found here."""
         self._best = value, node
@@ -354,12 +358,13 @@ class Decider(Seeker[N]):
     def visit(self, node: N) -> Step:
         if self._found(node):
             self.tell(1.0, node)
-            self.done = True
+            self.stop()
         return Step.BELOW
 
     def add(self, result: Find[N]) -> None:
         super().add(result)
-        self.done = self._best is not None
+        if self._best is not None:
+            self.stop()
 
 
 class Maximiser(Seeker[N]):
