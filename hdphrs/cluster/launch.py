@@ -143,6 +143,7 @@ class Launcher:
         deadline_s = time.monotonic() + START_DEADLINE_S
         while self._ready_at_s is None:
             self._pump(deadline_s - time.monotonic())
+            self._pump(0.0)  # whoever has ended in the meantime, what it had said before is heard first
             if self._ready_at_s is not None:
                 break
             root, *others = self._nodes

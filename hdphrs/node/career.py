@@ -81,9 +81,9 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
                 await book.opened.wait()
             driver.tell_nodes()
             report.begun()
+            _tell_launcher(settings)  # before the program: what happens after its first words is no failure to start
             program.post([local.READY, settings.reliable, settings.ledger])
             program.flush()
-            _tell_launcher(settings)
             await driver.stopping.wait()
             await _end(driver, crew)
             if book is not None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,8 @@ from hdphrs.cluster import launch as launcher
 from hdphrs.cluster.options import RunOptions
 from hdphrs.cluster.plan import NodePlan
 from hdphrs.errors import StartError
+from hdphrs.wire import local
+from hdphrs.wire.settings import NodeSettings, start_node
 from tests.cluster.stand_ins import JOINED, OBEDIENT, SERVES, TOLD, stand_in
 from tests.cluster.support import Start, environment, processes_of, wait_until, write_program
 
@@ -43,7 +47,8 @@ def test_all_addresses_are_known_beforehand_and_secrets_are_in_no_argument(start
         "if settings.root:\n"
         "    listener = socket.socket(fileno=settings.listen_fd)\n"
         "    port = listener.getsockname()[1]\n"
-        "print(settings.expected, port, settings.secret.hex(), settings.bind, settings.seed, file=sys.stderr)\n"
+        "told = [settings.expected, port, settings.secret.hex(), settings.bind, settings.seed]\n"
+        "os.write(2, ' '.join(map(str, told)).encode() + b'\\n')  # at once: they share it\n"
     )
     prog = write_program(tmp_path, "import sys; sys.stdin.read()")
     file = hosts(tmp_path, tell + JOINED + SERVES, tell + "os.read(0, 1)")
@@ -148,6 +153,30 @@ def test_a_dead_root_ends_the_run_with_one_line(start: Start, tmp_path: Path) ->
     (line,) = errors.splitlines()
     assert line.startswith("hdphrs: the root node on localhost (pid ")
     assert line.endswith(") died (killed by SIGKILL); the program cannot go on")
+
+
+def test_launcher_is_told_before_the_program_begins(capfd: pytest.CaptureFixture[str]) -> None:
+    """Else a node that dies just after the program's first words is taken for one that could not be started."""
+    ours, theirs = socket.socketpair()
+    unwritable, writing = os.pipe()
+    os.close(writing)
+    with ours, theirs:
+        settings = NodeSettings(
+            root=True,
+            host="localhost",
+            slots=1,
+            secret=bytes(32),
+            program_fd=theirs.fileno(),
+            status_fd=unwritable,
+        )
+        with start_node(settings, pass_fds=[theirs.fileno(), unwritable]) as process:
+            os.close(unwritable)
+            theirs.close()
+            link = local.Link(ours)
+            heard = list(chain.from_iterable(iter(lambda: link.receive(block=True), None)))
+    assert process.returncode != 0
+    assert "Bad file descriptor" in capfd.readouterr().err
+    assert local.READY not in [message[0] for message in heard]
 
 
 def test_how_a_node_died_is_said_if_asked_and_the_program_goes_on(start: Start, tmp_path: Path) -> None:
