@@ -89,9 +89,9 @@ def scan(nodes: Mapping[NodeId, Facts], flights: Iterable[Flight], unruled: Cont
                     awaited.add((message.ref, message.replica))
                 for copy in _carried(message):
                     places.setdefault(copy, []).append(_Place(source, to, isinstance(message, msg.Push)))
-    newest = {copy: location for told in members.values() for copy, location in told.records}
     for copy, where in places.items():
         if len(where) > 1:
+            newest = [newest for told in members.values() for newest, _ in told.records]
             raise Violation(2 if copy in newest else 4, f"{_name(copy)} is in {len(where)} places: {_tell(where)}")
     for told in members.values():
         for copy, location in told.records:
@@ -144,7 +144,6 @@ def _check_record(
     places: list[_Place],
     expected: bool,
 ) -> None:
-    named = (location.victim, location.thief) if isinstance(location, InTransition) else (location.node,)
     for place in places:
         if place.to is None:
             covered = covers(location, place.at) and not isinstance(location, Adopted)
@@ -154,10 +153,13 @@ def _check_record(
             covered = location == InTransition(place.at, place.to)
         if not covered:
             raise Violation(1, f"{_name(copy)} is {_tell([place])}, but tracked as {location}")
+    if places or expected:
+        return
+    named = (location.victim, location.thief) if isinstance(location, InTransition) else (location.node,)
     unheard = any(
         node not in told.dead and (node in nodes[ROOT].dead or node not in nodes or node in unruled) for node in named
     )
-    if not (places or expected or unheard):
+    if not unheard:
         raise Violation(1, f"{_name(copy)} is lost; tracked as {location}")
 
 

@@ -12,7 +12,7 @@ import random
 from collections import deque
 from collections.abc import Callable
 
-from hdphrs.audit.scan import Copy, Flight, facts, scan, scan_leave, scan_still
+from hdphrs.audit.scan import Copy, Facts, Flight, facts, scan, scan_leave, scan_still
 from hdphrs.config import CoreConfig
 from hdphrs.explore.host import Host
 from hdphrs.explore.work import CODE, task
@@ -57,6 +57,8 @@ class Cluster:
         self.checked = False
         self._tickets = 0
         self._codes: dict[tuple[NodeId, NodeId], set[bytes]] = {}
+        self._told: dict[NodeId, Facts] = {}
+        """What cores have said of themselves; an event changes that of one core only."""
         self._add(Node.root(self.config, self._chooser(ROOT)), ROOT)
         self.feed(0, ev.Learned(CODE, b"def f"))
         for _ in range(nodes - 1):
@@ -70,6 +72,7 @@ class Cluster:
 
     def _add(self, core: Node, node: NodeId) -> Host:
         host = self.hosts[node] = Host(core)
+        self._told.clear()
         return host
 
     # ---- what tests do ---------------------------------------------------------------------------------------
@@ -231,15 +234,25 @@ class Cluster:
 
     def check(self) -> None:
         """Raise if the cluster is in a state in which it must never be; once the root has ended, there is none."""
-        running = {node: host.core for node, host in self.hosts.items() if host.runs}
-        if ROOT not in running:
+        self._told.clear()
+        self._check()
+
+    # ---- the world -------------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        """As `check`, if every event since the last one has come by `_carried`."""
+        nodes: dict[NodeId, Facts] = {}
+        for node, host in self.hosts.items():
+            if host.runs:
+                told = self._told.get(node)
+                if told is None:
+                    told = self._told[node] = facts(host.core, self.hosts)
+                nodes[node] = told
+        if ROOT not in nodes:
             return
-        nodes = {node: facts(core, self.hosts) for node, core in running.items()}
         scan(nodes, self._flights(), self.unruled)
         if not any(self.queues.values()) and not self.unruled:
             scan_still(nodes)
-
-    # ---- the world -------------------------------------------------------------------------------------------
 
     def _flights(self) -> list[Flight]:
         return [(source, to, queue) for (source, to), queue in self.queues.items()]
@@ -274,6 +287,7 @@ class Cluster:
     def _carried(self, node: int, effects: list[fx.Effect]) -> list[fx.Effect]:
         """What a node has done is carried to the others, and the invariants are checked."""
         me = NodeId(node)
+        self._told.pop(me, None)
         self.trace.update(repr((node, effects)).encode())
         for effect in effects:
             match effect:
@@ -292,7 +306,7 @@ class Cluster:
                     if me == ROOT:
                         self.unruled = [accused for accused in self.unruled if accused != dead]
         if self.checked:
-            self.check()
+            self._check()
         return effects
 
     def _needs_code(self, message: msg.Message, node: NodeId, to: NodeId) -> None:
