@@ -16,6 +16,7 @@ import pytest
 from tests.e2e.harness import Cluster, eventually
 
 FLAT = """
+    import os
     import sys
     import time
     import hdphrs
@@ -23,6 +24,8 @@ FLAT = """
     PROGRAM, COUNT, SECONDS = sys.argv[:3]
 
     def leaf(number):
+        with open(PROGRAM + ".where", "a") as log:
+            log.write(f"{os.getppid()}\\n")
         with open(PROGRAM + ".log", "a") as log:
             log.write(f"{number}\\n")
         time.sleep(float(SECONDS))
@@ -31,8 +34,11 @@ FLAT = """
         return number
 
     if __name__ == "__main__":
-        print(sum(hdphrs.get(future) for future in [hdphrs.spawn(leaf, n) for n in range(int(COUNT))]))
+        total = sum(hdphrs.get(future) for future in [hdphrs.spawn(leaf, n) for n in range(int(COUNT))])
+        sys.stdin.read()
+        print(total)
 """
+"""The run goes on until the test waits for its end."""
 REPORT = "report.json"
 
 
@@ -41,7 +47,7 @@ def start(cluster: Cluster, count: int, seconds: float, *options: object) -> sub
     program = cluster.write(FLAT)
     report = cluster.folder / REPORT
     process = cluster.start("--local-nodes", 3, "--cores", 1, "--report", report, *options, program, count, seconds)
-    eventually(lambda: len(lines(cluster, "log")) >= 3, 20, "tasks run")
+    eventually(lambda: len({*lines(cluster, "where")}) == 3 or len(lines(cluster, "log")) == count, 20, "tasks run")
     return process
 
 

@@ -209,8 +209,10 @@ def test_ctrl_c_interrupts_a_get(cluster: Cluster) -> None:
     program = cluster.write(
         """
         import hdphrs, time
-        print("begun", flush=True)
-        try: hdphrs.get(hdphrs.spawn(time.sleep, 60))
+        def nap():
+            print("begun", flush=True)  # not before: Python loses a Ctrl-C that comes within an import, now and then
+            time.sleep(60)
+        try: hdphrs.get(hdphrs.spawn(nap))
         except KeyboardInterrupt: print("interrupted", flush=True); raise
         """
     )

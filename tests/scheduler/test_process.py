@@ -6,7 +6,9 @@ import os
 import pickle
 import threading
 from collections.abc import Callable, Iterator
+from fcntl import ioctl
 from pathlib import Path
+from termios import TIOCOUTQ
 from time import monotonic, sleep
 from typing import Any
 
@@ -83,8 +85,17 @@ class FakeNode:
 
     def wait_for(self, path: Path) -> None:
         """Wait until a task has made this file."""
+        self._wait_until(path.exists)
+
+    def beat(self) -> None:
+        """Have the helper thread look at what runs; returns when it has heard, since two beats at once are one."""
+        control = self.process.control
+        control.send(BEAT)
+        self._wait_until(lambda: ioctl(control, TIOCOUTQ, bytes(4)) == bytes(4))
+
+    def _wait_until(self, condition: Callable[[], bool]) -> None:
         deadline_s = monotonic() + DEADLINE_S
-        while not path.exists():
+        while not condition():
             assert monotonic() < deadline_s
             assert self.process.process.poll() is None
 
@@ -271,8 +282,8 @@ def slow_child(folder: Path) -> list[int]:
 def test_child_that_runs_for_long_in_place_is_kept_as_it_was_when_it_ended(node: FakeNode, tmp_path: Path) -> None:
     node.start(slow_parent, tmp_path)
     node.wait_for(tmp_path / "begun")
-    for _ in range(2):
-        node.process.control.send(BEAT)
+    for _ in range(3):  # when it hears the third, it has looked twice
+        node.beat()
         sleep(0.05)
     (tmp_path / "go on").touch()
     ((path, _, outcome),) = node.hear(local.KEEP)[1]
