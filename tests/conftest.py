@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 
 import pytest
+
+HERE = Path(__file__).parent
+PROCESSES = ("benchmarks", "cli", "cluster", "docs", "e2e", "executor", "scheduler", "skeletons/test_on_nodes.py")
+"""Where tests start runs of real processes, and wait for them."""
+
+
+@pytest.hookimpl(tryfirst=True)  # xdist reads the marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With several workers, no two runs of real processes share the machine, but they share it with pure tests."""
+    for item in items:
+        if any(item.path.is_relative_to(HERE / place) for place in PROCESSES):
+            item.add_marker(pytest.mark.xdist_group("processes"))
 
 
 @pytest.fixture(autouse=True, scope="session")

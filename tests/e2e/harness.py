@@ -157,10 +157,10 @@ def cluster(folder: Path) -> Iterator[Cluster]:
 
 
 def _shared_memory() -> set[Path]:
-    """Named shared memory, but for what other programs have that may run beside: semaphores, and folders of joblib."""
-    folder = Path("/dev/shm")
-    names = folder.iterdir() if folder.exists() else ()
-    return {path for path in names if not path.name.startswith(("sem.", "joblib_"))}
+    """Named shared memory, which are files; those of others are semaphores, and folders, as joblib's are."""
+    with suppress(FileNotFoundError), os.scandir("/dev/shm") as entries:
+        return {Path(entry) for entry in entries if entry.is_file() and not entry.name.startswith("sem.")}
+    return set()
 
 
 def result_of(completed: subprocess.CompletedProcess[str]) -> str:

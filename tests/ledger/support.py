@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from hdphrs.ledger import Entry, Store, open_store
@@ -13,11 +14,13 @@ from hdphrs.wire.paths import child_path
 BYTES_MAX = 1 << 20
 
 
+@cache
 def entry_of(number: int, *, size: int = 40, cost_s: float = 1.0, top: int = 0) -> Entry:
     """The same for the same numbers."""
     return Entry(memo_of(number), memo_of(top), child_path(b"\0", number), "f", cost_s, data_of(number, size))
 
 
+@cache
 def data_of(number: int, size: int = 40) -> bytes:
     """The value of an entry."""
     return random.Random(number).randbytes(size)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,11 +19,10 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The URL of an empty bucket, and where its server is."""
     import s3fs
 
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    server = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=port, verbose=False)
+    server = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
-    endpoint = f"http://127.0.0.1:{port}"
+    host, port = server.get_host_and_port()
+    endpoint = f"http://{host}:{port}"
     for name, value in {
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_ACCESS_KEY_ID": "test",
