@@ -66,9 +66,8 @@ def ssh_server(folder: Path) -> Iterator[SshServer]:
         f"AuthorizedKeysFile {folder / 'authorized_keys'}\nStrictModes no\nUsePAM no\n"
         "PasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin yes\n"
     )
-    made = os.getuid() == 0 and not _PRIVILEGE_SEPARATION.exists()
-    if made:
-        _PRIVILEGE_SEPARATION.mkdir(mode=0o755)
+    if os.getuid() == 0:
+        _PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)  # it stays: servers of other test runs need it too
     log = folder / "sshd.log"
     sshd = _sshd()
     assert sshd is not None
@@ -82,5 +81,3 @@ def ssh_server(folder: Path) -> Iterator[SshServer]:
     finally:
         process.terminate()
         process.wait()
-        if made:
-            _PRIVILEGE_SEPARATION.rmdir()

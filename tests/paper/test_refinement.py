@@ -196,6 +196,6 @@ def test_move_that_was_not_tracked_is_no_rule(monkeypatch: pytest.MonkeyPatch) -
         return Auth(message.request)
 
     monkeypatch.setattr(Supervisor, "on_req", careless)
-    monkeypatch.setattr(Cluster, "check", lambda self: None)
+    monkeypatch.setattr(Cluster, "_check", lambda self: None)
     with pytest.raises(AssertionError, match="no rules lead"):
         rules_of_plays(40)
