@@ -10,7 +10,7 @@ import signal
 import sys
 from pathlib import Path
 
-from benchmarks import ledger, recovery, spawn_get, speedup, startup
+from benchmarks import cancelling, ledger, recovery, spawn_get, speedup, startup
 from benchmarks.compare import command
 from benchmarks.figures import Figure, table, write_json
 from benchmarks.launch import BenchmarkError
@@ -22,6 +22,7 @@ BENCHMARKS = {
     "recovery": recovery.measure,
     "reliability": recovery.measure_reliability,
     "ledger": ledger.measure,
+    "cancelling": cancelling.measure,
 }
 
 
