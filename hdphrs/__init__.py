@@ -22,6 +22,7 @@ from hdphrs.api import Future, all_nodes, get, my_node, run, sequential, spawn, 
 from hdphrs.api.future import state as _state
 from hdphrs.api.memo import InputFile, task
 from hdphrs.api.port import Unattached as _Unattached
+from hdphrs.api.waiting import as_completed, get_any, scope, wait
 from hdphrs.errors import Cancelled, HdphrsError
 from hdphrs.skeletons import *  # noqa: F403 - its __all__ is the list of skeletons, in both spellings
 from hdphrs.skeletons import __all__ as _skeletons
@@ -44,16 +45,20 @@ __all__ = [
     "InputFile",
     "allNodes",
     "all_nodes",
+    "as_completed",
     "errors",
     "get",
+    "get_any",
     "myNode",
     "my_node",
     "run",
+    "scope",
     "sequential",
     "spawn",
     "spawnAt",
     "spawn_at",
     "task",
+    "wait",
     *_skeletons,
 ]
 

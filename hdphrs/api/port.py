@@ -15,6 +15,16 @@ from hdphrs.protocol.tasks import NodeId
 T = TypeVar("T")
 
 
+class Bell(Protocol):
+    """Wakes one who waits for something; rung when nobody waits, it wakes the next one who does."""
+
+    def ring(self) -> None:
+        """Never blocks."""
+
+    def wait(self) -> None:
+        """Suspend the calling task, or block the calling thread, until somebody rings."""
+
+
 class Port(Protocol):
     """The way from user code to the node."""
 
@@ -41,6 +51,16 @@ class Port(Protocol):
 
     def poll(self, future: Future[Any]) -> bool:
         """Whether the outcome of a taken future is there by now, looking once."""
+
+    def bell(self) -> Bell:
+        """A new one."""
+
+    def watch(self, future: Future[Any], call: Callable[[], object]) -> None:
+        """Have `call()` made when a future is full that somebody has taken: at once if it is, else by whoever fills
+        it, who must not be blocked."""
+
+    def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
+        """Have it not made after all, if it has not been made yet."""
 
     def cancel(self, future: Future[Any]) -> bool:
         """Give up a future that somebody has taken; whether it was empty."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from hdphrs.api import future as fast
 from hdphrs.api.board import Board
@@ -57,6 +57,15 @@ class SequentialPort:
 
     def poll(self, future: Future[Any]) -> bool:
         return False
+
+    def bell(self) -> NoReturn:
+        raise AssertionError("nobody waits where every future is full")
+
+    def watch(self, future: Future[Any], call: Callable[[], object]) -> None:
+        call()
+
+    def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
+        """It has been made."""
 
     def cancel(self, future: Future[Any]) -> bool:
         return False

@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status, name_of, unfold
 from hdphrs.api.future import get as fast_get
 from hdphrs.api.memo import Wish, wish_of
+from hdphrs.api.port import Bell
 from hdphrs.errors import Cancelled, RootLostError, StartError, UsageError
 from hdphrs.protocol.tasks import FAIR, KEEN, ROOT, NodeId, Task
 from hdphrs.wire import local
@@ -36,6 +37,19 @@ FAREWELL_S = 2.0
 
 BATCH_MAX = 4096
 """Messages that leave together at most."""
+
+
+class _Bell:
+    """Any thread may ring."""
+
+    def __init__(self) -> None:
+        self._rung = threading.Semaphore(0)
+
+    def ring(self) -> None:
+        self._rung.release()
+
+    def wait(self) -> None:
+        self._rung.acquire()
 
 
 class ProgramPort:
@@ -136,6 +150,13 @@ class ProgramPort:
 
     def poll(self, future: Future[Any]) -> bool:
         return future._status is not AWAY
+
+    def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
+        with self._lock, suppress(ValueError):
+            self._waiters.get(future, []).remove(call)
+
+    def bell(self) -> Bell:
+        return _Bell()
 
     def cancel(self, future: Future[Any]) -> bool:
         with self._lock:

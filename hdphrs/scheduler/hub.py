@@ -32,6 +32,7 @@ from greenlet import getcurrent, greenlet
 
 from hdphrs.api import future as fast
 from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status, take
+from hdphrs.api.port import Bell
 from hdphrs.errors import CannotTravelError, UsageError
 from hdphrs.protocol.tasks import NodeId, Outcome, Task
 from hdphrs.scheduler.assigned import Assigned, path_of, root_of
@@ -76,6 +77,34 @@ IDLE_MAX = 64
 INTERNAL_ERROR_STATUS = 70
 
 
+class _Bell:
+    """For one task, in the main thread."""
+
+    def __init__(
+        self, resume: Callable[[greenlet], None], suspend: Callable[[], None], check: Callable[[], None]
+    ) -> None:
+        """`check` raises if the running task is to end."""
+        self._resume = resume
+        self._suspend = suspend
+        self._check = check
+        self._rung = False
+        self._waiter: greenlet | None = None
+
+    def ring(self) -> None:
+        self._rung = True
+        if self._waiter is not None:
+            waiter, self._waiter = self._waiter, None
+            self._resume(waiter)
+
+    def wait(self) -> None:
+        self._check()
+        if not self._rung:
+            self._waiter = getcurrent()
+            self._suspend()
+        self._rung = False
+        self._check()
+
+
 class Hub:
     """One scheduler process; also the port of the tasks that it runs."""
 
@@ -98,6 +127,8 @@ class Hub:
         self._ready: deque[greenlet] = deque()
         self._waiters: dict[Future[Any], list[greenlet]] = {}
         self._watched: list[tuple[Future[Any], greenlet]] = []
+        self._calls: dict[Future[Any], list[Callable[[], object]]] = {}
+        """To be made when these futures are full."""
         self._results: deque[list[Any]] = deque()
         self._fetching = threading.Lock()
         """Held by whoever reads the link."""
@@ -137,6 +168,22 @@ class Hub:
             future._parent = parent
         fast.spawned += 1
         return future
+
+    def bell(self) -> Bell:
+        return _Bell(self._ready.append, self._suspend, self._stopper.check)
+
+    def watch(self, future: Future[Any], call: Callable[[], object]) -> None:
+        if not hasattr(future, "_status"):
+            self._exporter.finish()  # as in `wait`
+        status = getattr(future, "_status", None)
+        if status is AWAY or status is RUNNING:
+            self._calls.setdefault(future, []).append(call)
+        else:
+            call()
+
+    def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
+        with suppress(ValueError):
+            self._calls.get(future, []).remove(call)
 
     def cancel(self, future: Future[Any]) -> bool:
         if threading.get_ident() != self._thread:
@@ -398,10 +445,14 @@ class Hub:
         waiters = self._waiters.pop(future, None)
         if waiters is not None:
             self._ready.extend(waiters)
+        if self._calls:
+            for call in self._calls.pop(future, ()):
+                call()
 
     def _wake_all(self) -> None:
         """Wake those who wait for futures that were filled by a cancellation."""
-        for future in [one for one in self._waiters if one._status is DONE or one._status is FAILED]:
+        awaited = (*self._waiters, *self._calls)
+        for future in [one for one in awaited if one._status is DONE or one._status is FAILED]:
             self._wake(future)
 
     def _check_watched(self) -> None:

@@ -72,3 +72,64 @@ def test_scheduler_whose_cancelled_task_does_not_end_is_replaced_and_nobody_is_b
     completed = cluster.run("--cores", 1, program, cluster.folder / "begun")
     assert (completed.returncode, completed.stdout) == (0, "3\n")
     assert "task hang, which was cancelled and did not end; it is replaced" in completed.stderr
+
+
+def test_scopes_and_waits_mean_the_same_in_the_program_and_in_a_task(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import hdphrs, sys, time
+        from pathlib import Path
+
+        def later(path, value):
+            while not Path(path).exists():
+                time.sleep(0.001)
+            return value
+
+        def fail(path, value):
+            later(path, None)
+            raise ValueError(value)
+
+        def tree(path, depth):
+            return later(path, 1) if depth == 0 else sum(
+                map(hdphrs.get, [hdphrs.spawn(tree, path, depth - 1) for _ in range(4)]))
+
+        def check(folder):
+            folder.mkdir()
+            now, never = folder / "now", folder / "never"
+            now.touch()
+            slow = hdphrs.spawn(tree, folder / "soon", 0)
+            quick = [hdphrs.spawn(later, now, n) for n in range(20)]
+            assert sorted(hdphrs.get(f) for f in hdphrs.as_completed(quick)) == list(range(20))
+            (folder / "soon").touch()
+            assert hdphrs.get_any([slow]) == 1
+            hdphrs.wait([slow, *quick])
+            first = hdphrs.spawn_at(0, later, now, "first")
+            assert hdphrs.get_any([hdphrs.spawn_at(hdphrs.all_nodes()[-1], later, now, "first"), first]) == "first"
+            with hdphrs.scope() as tasks:
+                futures = [tasks.spawn(later, now, n) for n in range(5)]
+            assert all(future.done() for future in futures)
+            try:
+                with hdphrs.scope() as tasks:
+                    failing = tasks.spawn(fail, now, "one")
+                    hopeless = [hdphrs.spawn_at(node, tree, never, 3) for node in hdphrs.all_nodes()]
+                    tasks._futures += hopeless
+            except ValueError as error:
+                assert error.args == ("one",)
+            assert all(future.done() for future in hopeless)
+            try:
+                with hdphrs.scope() as tasks:
+                    tasks.spawn(fail, now, "one")
+                    raise KeyError
+            except BaseExceptionGroup as group:
+                assert [type(error) for error in group.exceptions] == [KeyError, ValueError], group
+            except KeyError:
+                pass  # the task was cancelled before it had failed
+            return "right"
+
+        folder = Path(sys.argv[1])
+        print(check(folder / "program"))
+        print(hdphrs.run(check, folder / "task"))
+        """
+    )
+    completed = cluster.run("--local-nodes", 2, "--cores", 2, program, cluster.folder)
+    assert (completed.returncode, completed.stdout) == (0, "right\nright\n"), completed.stderr

@@ -39,7 +39,6 @@ SEARCHED: dict[str, Scope] = {
     ),
     "adopting": Scope("adopting", "an orphan is waited for", (Job(1),), root_works=True, deaths=1, config=RETAINED),
     "gone": Scope("gone", "an orphan is given back", (Job(1),), root_works=True, deaths=1, gives=True, config=RETAINED),
-    "stopped": Scope("stopped", "a scheduler dies that was to stop a task", (Job(1),), nodes=2, crashes=1, cancels=1),
     "third": Scope("third", "supervisor, victim and thief are three mortals", (Job(1),), nodes=4, deaths=1, gives=True),
 }
 """Small ones first."""

@@ -107,7 +107,6 @@ KNOWN: dict[str, str] = {
     "cancelled-on-its-way": "explore cancelling",
     "cancelled-and-dead": "explore cancelling",
     "stopped-for-ever": "explore cancelling",
-    "stopped-runs-again": "explore stopped",
 }
 """By mutant: "explore SCOPE", "play SEED" or "skirmish SEED"."""
 
@@ -135,6 +134,10 @@ SCENARIOS: dict[str, tuple[str, str]] = {
     "pieces-uncovered": (
         "test_reruns::test_result_for_the_root_is_a_piece_only_if_its_parent_may_be_run_again",
         "it costs memory, and nothing else; the simulator looks for it when a task of the program has ended",
+    ),
+    "stopped-runs-again": (
+        "test_cancelling::test_replaced_scheduler_charges_nobody_and_its_stopped_tasks_are_not_run_again",
+        "it costs a useless run, whose end is that of the stopped task",
     ),
     "cancelled-in-pool": (
         "test_cancelling::test_cancelled_spark_vanishes_from_the_pool_of_another_node",

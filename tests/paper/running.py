@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from greenlet import getcurrent, greenlet
 
 from hdphrs.api.future import AWAY, DONE, FAILED, Future, state
+from hdphrs.api.port import Bell
 from hdphrs.audit.scan import Copy
 from hdphrs.audit.violation import Violation
 from hdphrs.config import CoreConfig
@@ -106,6 +107,15 @@ class CorePort:
 
     def poll(self, future: Future[Any]) -> bool:
         return (current().origin, future._content) in current().host.values
+
+    def bell(self) -> Bell:
+        raise AssertionError("the paper's programs wait for one future at a time")
+
+    def watch(self, future: Future[Any], call: Callable[[], object]) -> None:
+        raise AssertionError("the paper's programs watch nothing")
+
+    def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
+        raise AssertionError("the paper's programs watch nothing")
 
     def cancel(self, future: Future[Any]) -> bool:
         raise AssertionError("the paper's programs cancel nothing")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -58,8 +58,13 @@ def spawner(begun: Path) -> None:
     until_cancelled(begun, lambda: spawn(square, 1))
 
 
+def nap(n: int) -> int:
+    sleep(0.002)
+    return n
+
+
 def getter(begun: Path) -> None:
-    futures = [spawn(square, n) for n in range(1_000_000)]
+    futures = [spawn(nap, n) for n in range(10_000)]
     begun.touch()
     while futures:
         get(futures.pop())
