@@ -29,9 +29,8 @@ BENCHMARKS = {
 def main() -> int:
     """Exit status: 0 all budgets kept, 1 a budget missed, 2 a program failed."""
     if sys.argv[1:2] == ["peers"]:
-        signal.signal(
-            signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM)
-        )  # so that the job under way is ended too
+        # So that the job under way is ended too.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         return command.main(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)} (default: all)")

@@ -101,7 +101,9 @@ def _cell(board: Board, system: str, column: Column) -> str:
     disturbed = board.disturbed(system, column.workload)
     text = f"{figure(value)}{star}{'~' if disturbed else ''}"
     if column.with_ratio and (not star or column.workload in SAME_WORK):
-        share = None if disturbed else board.ratio(system, column.workload, IDEAL)
+        share = board.ratio(system, column.workload, IDEAL)
+        if disturbed or board.disturbed(IDEAL, column.workload):
+            share = None
         work = board.ratio(system, column.workload, PLAIN, "cpu_s")
         text = " · ".join((text, *(NOTHING if ratio is None else f"{ratio:.2f}" for ratio in (share, work))))
     return text
