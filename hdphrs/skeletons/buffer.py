@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TypeVar
 
 from hdphrs.api import Future, get
+from hdphrs.api.waiting import as_completed
 from hdphrs.errors import UsageError
 from hdphrs.skeletons import strategy
 from hdphrs.skeletons.arguments import check_callable, check_count, check_iterable
@@ -71,8 +72,14 @@ def _first(flying: list[Future[B]]) -> int:
 
 
 def _finished(flying: list[Future[B]]) -> int:
-    """One that is done; if none is, the oldest."""
-    return next((index for index, future in enumerate(flying) if future.done()), 0)
+    """One that is done, or else the oldest that nobody has taken, which runs here, or else the next that is done."""
+    for index, future in enumerate(flying):
+        if future.done():
+            return index
+    for index, future in enumerate(flying):
+        if future._function is not None:
+            return index
+    return flying.index(next(as_completed(flying)))
 
 
 par_buffer: Buffer = Buffer("par_buffer", strategy.lazy)

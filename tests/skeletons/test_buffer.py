@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count, islice
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,8 @@ from hdphrs.api.future import AWAY, DONE, Future, state
 from hdphrs.api.sequential import SequentialPort
 from hdphrs.errors import UsageError
 from hdphrs.protocol.tasks import NodeId
+from hdphrs.skeletons import buffer as module
+from tests.e2e.harness import cluster as open_cluster
 
 BUFFERS: list[Any] = [hdphrs.par_buffer, hdphrs.push_buffer, hdphrs.fork_buffer]
 
@@ -84,7 +88,8 @@ class Slow(SequentialPort):
 
 
 @every_buffer
-def test_without_order_what_is_there_comes_before_what_is_not(buffer: Any) -> None:
+def test_without_order_what_is_there_comes_before_what_is_not(buffer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "as_completed", iter)
     with hdphrs.sequential():
         port = Slow()
         state.port = port
@@ -94,6 +99,36 @@ def test_without_order_what_is_there_comes_before_what_is_not(buffer: Any) -> No
         assert [next(results), next(results)] == [2, 3]
         port.finish(5)
         assert list(results) == [5, 1, 4]
+
+
+@pytest.mark.slow
+def test_without_order_nobody_waits_for_a_task_that_takes_long(tmp_path: Path) -> None:
+    """The first one ends when five others have come."""
+    program = """
+        import sys, time
+        from pathlib import Path
+        import hdphrs
+
+        gate = Path(sys.argv[1])
+
+        def work(number):
+            while number == 0 and not gate.exists():
+                time.sleep(1e-3)
+            return number
+
+        def main():
+            results = hdphrs.par_buffer(3, work, range(7), ordered=False)
+            first = [next(results) for _ in range(5)]
+            gate.touch()
+            return sorted(first), sorted(results)
+
+        print(main())
+    """
+    with open_cluster(tmp_path) as cluster:
+        completed = cluster.run("--cores", 2, cluster.write(program), tmp_path / "gate", deadline_s=30)
+    first, rest = ast.literal_eval(completed.stdout)
+    assert 0 not in first
+    assert sorted(first + rest) == list(range(7))
 
 
 @pytest.mark.parametrize(
