@@ -26,7 +26,7 @@ unit: setup
 	$(BIN)/pytest -m 'not slow'
 
 test: check
-	$(BIN)/pytest --numprocesses 2 --dist loadgroup
+	$(BIN)/pytest --numprocesses 2
 
 # The proof, in parts; docs/verification.md says what each covers.
 

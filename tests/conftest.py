@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import signal
-from pathlib import Path
+from typing import Any
 
 import pytest
 
-HERE = Path(__file__).parent
-PROCESSES = ("benchmarks", "cli", "cluster", "docs", "e2e", "executor", "scheduler")
-"""Folders of tests that start runs of real processes, and wait for them; so do all with the fixture `cluster`."""
+PROCESSES = (
+    "tests/benchmarks/",
+    "tests/cli/",
+    "tests/cluster/",
+    "tests/docs/",
+    "tests/e2e/",
+    "tests/executor/",
+    "tests/scheduler/",
+    "tests/skeletons/test_collect.py",
+    "tests/skeletons/test_on_nodes.py",
+    "tests/skeletons/test_search_on_nodes.py",
+)
+"""Tests that start runs of real processes, and wait for them."""
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     """With several workers, no two runs of real processes share the machine, but they share it with pure tests."""
-    for item in items:
-        has_cluster = "cluster" in getattr(item, "fixturenames", ())
-        if has_cluster or any(item.path.is_relative_to(HERE / folder) for folder in PROCESSES):
-            item.add_marker(pytest.mark.xdist_group("processes"))
+    from xdist.scheduler import LoadScopeScheduling
+
+    scheduler = LoadScopeScheduling(config, log)
+    scheduler._split_scope = lambda nodeid: "processes" if nodeid.startswith(PROCESSES) else nodeid
+    return scheduler
 
 
 @pytest.fixture(autouse=True, scope="session")
