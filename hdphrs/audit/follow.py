@@ -51,8 +51,10 @@ class Follower:
         self._newest: dict[TaskRef, int] = {}
         """Replica numbers above 0."""
         self._filled: dict[TaskRef, None] = {}
+        self._given_up: dict[TaskRef, None] = {}
+        """Futures that were cancelled."""
         self._stopped: dict[tuple[NodeId, TaskRef], None] = {}
-        """Where it is known that nobody wants a task any more."""
+        """Where that is known.  (A task that was started once more, and has lost, may still be on its way there.)"""
         self._touched: list[Copy] = []
         self._enter: dict[type, Callable[[NodeId, Any], None]] = {
             ev.Exported: self._exported,
@@ -120,7 +122,7 @@ class Follower:
         message = event.message
         if isinstance(message, msg.Cancel):
             if message.node == node:
-                self._stopped.update(((node, ref), None) for ref in message.refs)
+                self._stopped.update(((node, ref), None) for ref in message.refs if ref in self._given_up)
             return
         if isinstance(message, msg.Req | msg.Ack):
             self._touched.append((message.ref, message.replica))
@@ -148,7 +150,7 @@ class Follower:
     def _cancelled(self, node: NodeId, event: ev.Cancelled) -> None:
         for slot in event.slots:
             ref = TaskRef(node, event.origin, slot)
-            self._filled[ref] = self._stopped[node, ref] = None
+            self._filled[ref] = self._given_up[ref] = self._stopped[node, ref] = None
 
     def _scheduler_died(self, node: NodeId, event: ev.SchedulerDied) -> None:
         held = self._held.get(node, {})
