@@ -187,13 +187,18 @@ class Follower:
         for spark in effect.sparks:
             copy = spark.ref, spark.replica
             self._expect(copy, node, f"is started on {node}")
-            if (node, spark.ref) in self._stopped and spark.task.supervised:
+            if (node, spark.ref) in self._stopped and spark.task.supervised and not self._is_on_its_way(spark.ref):
                 raise Violation(
                     4, f"{_name(copy)} is started by {node}.{effect.scheduler}, which knew it was cancelled"
                 )
             if copy in held:
                 raise Violation(4, f"{_name(copy)} is started by {node}.{effect.scheduler} and by {held[copy]}")
             held[copy] = effect.scheduler
+
+    def _is_on_its_way(self, ref: TaskRef) -> bool:
+        """Whether the supervisor still waits to learn where a copy is, and will have it stopped there."""
+        core = self._cores.get(ref.node)
+        return core is not None and ref in core.supervisor._vanishing
 
     def _delivered(self, node: NodeId, event: ev.Event, effect: fx.Deliver) -> None:
         ref = TaskRef(node, effect.origin, effect.slot)
