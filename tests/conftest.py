@@ -33,6 +33,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def ctrl_c_reaches_children() -> None:
-    """A shell starts what runs in the background with SIGINT ignored, and children inherit that."""
+def signals_reach_children() -> None:
+    """A shell starts what runs in the background with SIGINT ignored, nohup with SIGHUP, and children inherit that."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)

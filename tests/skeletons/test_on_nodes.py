@@ -24,7 +24,10 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("nodes", [1, 2, 3, 4])
-def test_every_property_holds_while_a_node_is_killed(cluster: Cluster, nodes: int) -> None:
+def test_every_property_holds_while_a_node_is_killed(
+    cluster: Cluster, nodes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(PROGRAM.parents[2]))  # the program imports its properties
     deaths = 1 if nodes > 1 else 0
     process = cluster.start("--local-nodes", nodes, "--cores", 2 if nodes == 1 else 1, PROGRAM, nodes - deaths)
     assert process.stdout is not None
