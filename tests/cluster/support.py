@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from math import inf
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -34,9 +35,12 @@ def wait_until(condition: Callable[[], object], within_s: float = PATIENCE_S) ->
     return True
 
 
-def _started(pid: int) -> tuple[int, int]:
-    """When a process was started, in ticks of the system."""
-    return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]), pid
+def _started(pid: int) -> tuple[float, int]:
+    """When a process was started, or later than all others if it has ended meanwhile."""
+    try:
+        return float(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]), pid
+    except OSError:
+        return inf, pid
 
 
 class Run:
