@@ -80,3 +80,9 @@ def test_session_whose_message_is_nil_is_refused() -> None:
 
 def test_record_with_lists_that_lie_about_their_length_takes_little_memory() -> None:
     assert not examine(TARGETS["trace"], b"\0" + b"\xdc\x01\x2c" + b"\xdc\xff\xff" * 21_844, measured=True).accepted
+
+
+def test_deep_frame_in_pieces_is_compared_without_recursion() -> None:
+    assert examine(
+        TARGETS["framing"], b"\x01" + frame(b"\x91" * 1000 + b"\xcb\x7f\xf8" + bytes(6)), measured=False
+    ).accepted
