@@ -88,7 +88,8 @@ class Keeper:
         ran_s: float,
         account: Account,
     ) -> None:
-        """A child has been run here; the root keeps its value if that has cost enough and may be needed again.
+        """A child has been run here; the root keeps its value if that has cost enough, also for its size and beside
+        what has left of it already, and may be needed again.
 
         Args:
             cost_s: the work behind the value.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+import hdphrs
 from hdphrs.api import future as fast
 from hdphrs.api.future import Future
 from hdphrs.config import PIECE_BYTE_COST_S, PIECE_COST_S
@@ -37,22 +39,28 @@ class Stack:
         self._account.ran_s += for_s
         self._account.own_s += for_s
 
-    def keeps(self, for_s: float, value: object = 1) -> bool:
-        """Whether a child leaves a piece that has just ended, after so long."""
+    def keeps(self, for_s: float, value: object = 1, function: Callable[..., Any] = len) -> bool:
+        """Whether a child leaves a piece that has just ended, after so long; those for a ledger alone may gather."""
         future: Future[Any] = Future()
         future._parent, future._index, future._content = self._task, 0, ()
+        self._told += self._keeper.gathered()
         before = len(self._told)
-        self._keeper.keep(future, len, value, for_s, for_s, self._account)
-        return len(self._told) > before
+        self._keeper.keep(future, function, value, for_s, for_s, self._account)
+        return len(self._told + self._keeper.gathered()) > before
 
 
 @pytest.fixture
-def stack(monkeypatch: pytest.MonkeyPatch) -> Any:
+def ledger() -> bool:
+    return False
+
+
+@pytest.fixture
+def stack(monkeypatch: pytest.MonkeyPatch, ledger: bool) -> Any:
     monkeypatch.setattr(fast, "keep", None)
     page = Page.create(1)
     told: list[Any] = []
     meter = Meter(page.line(0))
-    keeper = Keeper(lambda *messages: told.extend(messages), lambda function, args: b"check", meter, ledger=False)
+    keeper = Keeper(lambda *messages: told.extend(messages), lambda function, args: b"check", meter, ledger=ledger)
     keeper.nodes = 2
     yield Stack(keeper, told, Account())
     page.close()
@@ -86,3 +94,13 @@ def test_large_value_whose_parts_have_left_does_not_follow_them_until_it_covers_
             assert not stack.keeps(number * part_s, large(0.9 * number * part_s))
     assert stack.keeps(COVERS * part_s, large(0.9 * COVERS * part_s))
     assert not stack.keeps(COVERS * part_s, large(0.9 * COVERS * part_s))
+
+
+@hdphrs.task(memo=True)
+def wanted() -> None: ...
+
+
+@pytest.mark.parametrize("ledger", [True, False])
+def test_only_a_ledger_wants_a_value_that_has_cost_nothing(stack: Stack, ledger: bool) -> None:
+    assert stack.keeps(0.0, large(1.0), wanted) is ledger
+    assert not stack.keeps(0.0)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fcntl import ioctl
 from pathlib import Path
 from termios import TIOCOUTQ
 from time import monotonic, sleep
 from typing import Any
-
-import pytest
 
 from hdphrs import get, spawn
 from hdphrs.node.process import SchedulerProcess, start_scheduler
@@ -113,15 +110,6 @@ class FakeNode:
             value = function(*pickle.loads(args))
             self.link.send([local.DELIVER, slot, pack_outcome(dump_result(task.name, value)), 0.0, 0.0])
         return len(items)
-
-
-@pytest.fixture
-def node() -> Iterator[FakeNode]:
-    node = FakeNode()
-    yield node
-    node.process.kill()
-    os.close(node.process.errors)
-    node.page.close()
 
 
 def fib(n: int) -> int:

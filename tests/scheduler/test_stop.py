@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -18,15 +17,6 @@ from hdphrs.wire.page import LOOK
 from tests.scheduler.test_process import FakeNode, square
 
 FOREVER_S = 20.0
-
-
-@pytest.fixture
-def node() -> Iterator[FakeNode]:
-    node = FakeNode()
-    yield node
-    node.process.kill()
-    os.close(node.process.errors)
-    node.page.close()
 
 
 def stop(node: FakeNode, *slots: int) -> None:
