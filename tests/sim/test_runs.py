@@ -111,6 +111,20 @@ NAMED_SEEDS: dict[str, tuple[int, str]] = {
         root_stalls=2 long_pct=50 returns=1 joins=0 repeats_pct=1 abrupt=1
         """,
     ),
+    # The loser of a task that was started once more is on its way when its node is told to stop it, and starts all the
+    # same: the audit took that for a cancelled task that somebody had given up.
+    "loser on its way": (
+        464,
+        """
+        nodes=8 cores=2 latency_us=55 jitter_pct=0 slow_pct=20 byte_ns=8 local_us=10 skew_ppm=100000 detect_ms=30
+        notice_us=303 shape=4 tasks=81 depth_max=1 rounds=1 cost_us=885 payload_bytes=4 eager=1 speculate=1
+        sampled_pct=50 lifo=1 placed_pct=0 unsupervised_pct=0 raising_pct=0 forgotten_pct=0 poison=0 attempts_max=3
+        fish_max=3 want_max=16 start_max=3 room=1 guards_max=1 parked_max=1 give_bytes_max=2578
+        remembered_crashes_max=1 piece_cost_us=1 pieces_bytes_max=268435456 park_ms=100 fish_deadline_ms=3000
+        backoff_max_ms=100 kills=0 power_losses=0 ambushes=0 departures=0 cancels=0 crashes=0 blameless=2 cuts=0
+        one_way_cuts=0 isolations=0 stalls=0 root_stalls=0 long_pct=100 returns=1 joins=0 repeats_pct=0 abrupt=1
+        """,
+    ),
 }
 """Seeds that have found a bug, each with all that it drew; with the bug put back they fail.  What a seed makes of its
 numbers changes with the simulator, so each bug has a test of the rule too."""
