@@ -1,108 +1,62 @@
 """The scheduler: runs tasks on greenlets, one at a time, until its node ends it.
 
-What lives here: the loop, the waiting, and the way of tasks and results between the private deque and the node.
+What lives here: the loop, which runs tasks, and the port of the tasks that run.
 
 Theory of operation
 -------------------
 
 Every greenlet of this process runs `_loop`: take a task, run it, again.  A task that must wait switches from the
 middle of its stack to an idle greenlet (or a new one), which goes on with the loop: resumed tasks first, then the
-deque, newest spark first, then the node.  So waiting holds neither the core nor anybody else's stack.
+deque, newest spark first, then the node.  So waiting holds neither the core nor anybody else's stack (`stacks.py`,
+`waiting.py`).
 
-Results gather in `_results` and leave in one frame when the next task may take long, or there is none.
-
-The helper thread answers the node's requests for sparks while a long task neither spawns nor gets; it only exports
-(`export.py`).
+Results gather and leave in one frame (`answers.py`).  The helper thread does for a long task, which neither spawns nor
+gets, what the main thread would do at its next spawn or get (`helper.py`).
 """
 
 from __future__ import annotations
 
-import os
 import socket
-import sys
 import threading
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, NoReturn, TypeVar
 
-from greenlet import getcurrent, greenlet
-
 from hdphrs.api import future as fast
-from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status, take
+from hdphrs.api.future import AWAY, DONE, FAILED, Future, take
 from hdphrs.api.port import Bell
 from hdphrs.errors import CannotTravelError, UsageError
-from hdphrs.protocol.tasks import NodeId, Outcome, Task
+from hdphrs.protocol.tasks import NodeId, Outcome
+from hdphrs.scheduler.answers import Answers
 from hdphrs.scheduler.assigned import Assigned, path_of, root_of
+from hdphrs.scheduler.end import fail, flush_streams, leave
 from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.finds import Finds
-from hdphrs.scheduler.keep import GATHER_BEATS, Keeper
+from hdphrs.scheduler.helper import Helper
+from hdphrs.scheduler.keep import Keeper
+from hdphrs.scheduler.mail import Mail
 from hdphrs.scheduler.meter import Account, Meter, Share
 from hdphrs.scheduler.note import Noter, plain
 from hdphrs.scheduler.reuse import Reuse, fill
+from hdphrs.scheduler.stacks import Stacks
 from hdphrs.scheduler.stop import Stopper
+from hdphrs.scheduler.waiting import RUNNING, TaskBell, Waiting
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook, CodeShelf
 from hdphrs.wire.codec import pack_outcome, unpack_outcome, unpack_spark
-from hdphrs.wire.page import BEAT, LOOK, SPEAK, Line
+from hdphrs.wire.page import Line
 from hdphrs.wire.paths import child_path
 from hdphrs.wire.values import dump_error, dump_result, load_outcome, summary
 
 T = TypeVar("T")
 
-RUNNING = Status("running")
-"""Runs in a greenlet of its own; whoever waits for it is woken.  (A task that runs in place has no status.)"""
-
 ROOM = 16
 """Tasks that a hungry scheduler takes at a time."""
 
-RESULTS_MAX = 16
-"""Results that wait for each other."""
-
-QUICK_S = 100e-6
-"""A task that is expected to take less may run before the results of the last ones leave."""
-
-RESULT_DATA = [field.name for field in fields(Outcome)].index("data")
-"""Where a packed outcome has its bytes."""
-
 POLL_S = 1e-3
 """How long a busy scheduler leaves what the node has sent unread."""
-
-IDLE_MAX = 64
-"""Greenlets that are kept for reuse; making one costs some 8 µs, keeping one some 20 kB."""
-
-
-INTERNAL_ERROR_STATUS = 70
-
-
-class _Bell:
-    """For one task, in the main thread."""
-
-    def __init__(
-        self, resume: Callable[[greenlet], None], suspend: Callable[[], None], check: Callable[[], None]
-    ) -> None:
-        """`check` raises if the running task is to end."""
-        self._resume = resume
-        self._suspend = suspend
-        self._check = check
-        self._rung = False
-        self._waiter: greenlet | None = None
-
-    def ring(self) -> None:
-        self._rung = True
-        if self._waiter is not None:
-            waiter, self._waiter = self._waiter, None
-            self._resume(waiter)
-
-    def wait(self) -> None:
-        self._check()
-        if not self._rung:
-            self._waiter = getcurrent()
-            self._suspend()
-        self._rung = False
-        self._check()
 
 
 class Hub:
@@ -111,37 +65,29 @@ class Hub:
     def __init__(
         self, link: local.Link, control: socket.socket, line: Line, *, reliable: bool, ledger: bool = False
     ) -> None:
-        self._link = link
-        self._control = control
         self._line = line
-        book = CodeBook(lambda digest, data: self._tell([local.CODE, digest, data]))
+        self._mail = Mail(link)
+        self._tell = tell = self._mail.tell
+        book = CodeBook(lambda digest, data: tell([local.CODE, digest, data]))
         self._shelf = CodeShelf(book)
-        self._exporter = Exporter(self._tell, line, book, reliable=reliable, ledger=ledger)
+        self._exporter = Exporter(tell, line, book, reliable=reliable, ledger=ledger)
         self._meter = Meter(line)
-        self._keeper = Keeper(self._tell, self._exporter.check, self._meter, ledger=ledger)
+        self._keeper = Keeper(tell, self._exporter.check, self._meter, ledger=ledger)
         self._noter = Noter(self._meter.ran_s, self._keeper.keep_timed) if ledger else None
         self._thread = threading.get_ident()
-        self._main = getcurrent()
-        self._factory = greenlet(self._make_greenlets)
-        self._idle: list[greenlet] = []
-        self._ready: deque[greenlet] = deque()
-        self._waiters: dict[Future[Any], list[greenlet]] = {}
-        self._watched: list[tuple[Future[Any], greenlet]] = []
-        self._calls: dict[Future[Any], list[Callable[[], object]]] = {}
-        """To be made when these futures are full."""
-        self._results: deque[list[Any]] = deque()
-        self._fetching = threading.Lock()
-        """Held by whoever reads the link."""
-        self._mail: list[list[Any]] = []
-        """What the helper thread has read of it."""
-        self._stopper = Stopper(self._exporter, self._meter, line, self._results.append)
-        self._costs: dict[tuple[bytes, str], float] = {}
+        self._stacks = Stacks(self._serve_loop)
+        self._waiting = Waiting(self._stacks.ready.append)
+        self._answers = Answers()
+        self._stopper = Stopper(self._exporter, self._meter, line, self._answers.add)
+        self._helper = Helper(
+            control, line, self._mail, self._exporter, self._keeper, self._noter, self._stopper, self._flush
+        )
         self._root: Assigned | None = None
         self._hungry = False
         self._polled_s = 0.0
         self._reported = 0
         self._nodes: list[NodeId] = []
-        self._finds = Finds(self._tell)
+        self._finds = Finds(tell)
 
     # ---- the port of the tasks -------------------------------------------------------------------------------
 
@@ -170,20 +116,15 @@ class Hub:
         return future
 
     def bell(self) -> Bell:
-        return _Bell(self._ready.append, self._suspend, self._stopper.check)
+        return TaskBell(self._stacks.ready.append, self._suspend, self._stopper.check)
 
     def watch(self, future: Future[Any], call: Callable[[], object]) -> None:
         if not hasattr(future, "_status"):
             self._exporter.finish()  # as in `wait`
-        status = getattr(future, "_status", None)
-        if status is AWAY or status is RUNNING:
-            self._calls.setdefault(future, []).append(call)
-        else:
-            call()
+        self._waiting.watch(future, call)
 
     def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
-        with suppress(ValueError):
-            self._calls.get(future, []).remove(call)
+        self._waiting.unwatch(future, call)
 
     def cancel(self, future: Future[Any]) -> bool:
         if threading.get_ident() != self._thread:
@@ -199,7 +140,7 @@ class Hub:
             self._stopper.stop(future)
         elif not self._exporter.cancel(future):
             return False
-        self._wake_all()
+        self._waiting.wake_all()
         return True
 
     def wait(self, future: Future[T]) -> T:
@@ -210,12 +151,7 @@ class Hub:
             self._exporter.finish()  # the helper thread may have taken it a moment ago
         if getattr(future, "_status", None) is AWAY:
             self._receive(block=False)
-        status = getattr(future, "_status", None)
-        if status is None:
-            self._watched.append((future, getcurrent()))
-            self._suspend()
-        elif status is AWAY or status is RUNNING:
-            self._waiters.setdefault(future, []).append(getcurrent())
+        if self._waiting.enter(future):
             self._suspend()
         self._stopper.check()
         return fast.get(future)
@@ -263,8 +199,8 @@ class Hub:
 
     def serve(self) -> NoReturn:
         """Tell the node that this scheduler is ready, and run what it gets until the process is ended."""
-        threading.Thread(target=self._help, name="hdphrs-helper", daemon=True).start()
-        self._factory.switch()
+        self._helper.start()
+        self._stacks.begin()
         self._tell([local.READY])
         self._serve_loop()
         raise AssertionError("the loop of the main greenlet never ends")
@@ -274,46 +210,18 @@ class Hub:
         try:
             self._loop()
         except BaseException:
-            _fail()
-
-    def _help(self) -> None:
-        """The body of the helper thread: speak for a task that does not come to it."""
-        beats = 0
-        try:
-            while asked := self._control.recv(64):
-                if BEAT in asked:
-                    self._keeper.watcher.look()
-                    beats += 1
-                    if self._noter is not None and self._noter.look():
-                        self._line.again()
-                    if beats % GATHER_BEATS == 0 and (messages := self._keeper.gathered()):
-                        self._tell(*messages)
-                if LOOK in asked:
-                    self._look_at_mail()
-                if SPEAK in asked:
-                    if self._line.demand:
-                        self._exporter.export(careful=False)
-                    self._flush()
-        except ConnectionError:
-            pass
-        except BaseException:
-            _fail()
-        _leave()
+            fail()
 
     def _loop(self) -> None:
         """Run tasks; returns only to hand over to a resumed task when enough greenlets are idle."""
-        me = getcurrent()
+        stacks, waiting = self._stacks, self._waiting
         while True:
-            if self._watched:
-                self._check_watched()
-            if self._ready:
+            if waiting.in_place:
+                waiting.look()
+            if stacks.ready:
                 self._flush()
-                waiter = self._ready.popleft()
-                if len(self._idle) >= IDLE_MAX and me is not self._main:
-                    me.parent = waiter  # where a greenlet goes when it ends
+                if not stacks.go_on():
                     return
-                self._idle.append(me)
-                waiter.switch()
                 continue
             try:
                 future = fast.sparks.pop()
@@ -324,22 +232,11 @@ class Hub:
             if function is not None:
                 self._execute(future, plain(function))
 
-    def _make_greenlets(self) -> NoReturn:
-        """Make a greenlet whenever this one is switched to.
-
-        A new greenlet counts its recursion from where it is started: were it started by a task that suspends itself,
-        each would begin deeper than the last.
-        """
-        self._main.switch()
-        while True:
-            greenlet(self._serve_loop, self._main).switch()
-
     def _suspend(self) -> None:
-        """Leave the running task where it is until somebody puts its greenlet on `_ready`."""
+        """Leave the running task where it is until somebody has its greenlet go on."""
         task = fast.current, fast.spawned, self._root, self._meter.account, self._keeper.watcher.suspend()
         self._enter(None, None)
-        target = self._idle.pop() if self._idle else self._factory
-        target.switch()
+        self._stacks.suspend()
         fast.current, fast.spawned, root, account, sample = task
         self._enter(root, account)
         self._keeper.watcher.resume(sample)
@@ -374,21 +271,21 @@ class Hub:
             self._meter.credit(future, account.cost_s, Share(account.own_s, account.here_s))
             future._content = value if error is None else error
             future._status = DONE if error is None else FAILED
-            self._wake(future)
+            self._waiting.wake(future)
             fast.ran += 1
         if self._stopper.stopping:
             self._stopper.ended(future)
-            self._wake_all()
+            self._waiting.wake_all()
         now_s = perf_counter()
         if isinstance(future, Assigned):
-            self._costs[_kind(future.spark.task)] = now_s - started_s
+            self._answers.took(future.spark.task, now_s - started_s)
         if now_s - self._polled_s > POLL_S:
             self._receive(block=False)
 
     def _execute_assigned(self, future: Assigned) -> None:
         spark = future.spark
         task = spark.task
-        if self._results and (len(self._results) >= RESULTS_MAX or self._costs.get(_kind(task), QUICK_S) >= QUICK_S):
+        if self._answers.are_due(task):
             self._flush()
         if spark.pieces:
             future.reuse = Reuse(spark, self._exporter.check, self._meter.credit)
@@ -408,7 +305,7 @@ class Hub:
         if future.reuse is not None:
             self._tell([local.REUSED, future.reuse.used, future.reuse.mismatched])
         packed = pack_outcome(replace(outcome, cost_s=account.cost_s))
-        self._results.append([list(spark.ref), spark.replica, packed, account.own_s, account.here_s])
+        self._answers.add([list(spark.ref), spark.replica, packed, account.own_s, account.here_s])
 
     def _call(
         self,
@@ -441,32 +338,6 @@ class Hub:
         self._meter.credit(future, piece.outcome.cost_s)
         return future
 
-    def _wake(self, future: Future[Any]) -> None:
-        waiters = self._waiters.pop(future, None)
-        if waiters is not None:
-            self._ready.extend(waiters)
-        if self._calls:
-            for call in self._calls.pop(future, ()):
-                call()
-
-    def _wake_all(self) -> None:
-        """Wake those who wait for futures that were filled by a cancellation."""
-        awaited = (*self._waiters, *self._calls)
-        for future in [one for one in awaited if one._status is DONE or one._status is FAILED]:
-            self._wake(future)
-
-    def _check_watched(self) -> None:
-        """Look after waiters of tasks that ran in place in some other stack: nothing wakes them but this."""
-        watched, self._watched = self._watched, []
-        for future, waiter in watched:
-            status = getattr(future, "_status", None)
-            if status is None:
-                self._watched.append((future, waiter))
-            elif status is AWAY or status is RUNNING:
-                self._waiters.setdefault(future, []).append(waiter)
-            else:
-                self._ready.append(waiter)
-
     # ---- the node --------------------------------------------------------------------------------------------
 
     def _starve(self) -> None:
@@ -479,34 +350,19 @@ class Hub:
             self._flush()
         self._receive(block=True)
 
-    def _tell(self, *messages: list[Any]) -> None:
-        try:
-            self._link.send(*messages)
-        except OSError:
-            _leave()  # the node is gone
-
     def _flush(self, *more: list[Any]) -> None:
-        """Send the results that have gathered, and more; the helper thread may do the same at the same time."""
-        results = []
-        with suppress(IndexError):
-            while True:
-                results.append(self._results.popleft())
-        messages = self._keeper.gathered()
-        messages += [[local.RESULTS, chunk] for chunk in local.chunks(results, _result_bytes)]
-        messages += more
+        """Send what has gathered, and more; the helper thread may do the same at the same time."""
+        answers = self._answers.take()
+        messages = [*self._keeper.gathered(), *answers, *more]
         if messages:
             self._tell(*messages)
-        if results:
-            _flush_streams()
+        if answers:
+            flush_streams()
 
     def _receive(self, *, block: bool) -> None:
-        with self._fetching:
-            messages, self._mail = self._mail, []
-            fetched = messages or self._link.receive(block=block)
-        if fetched is None:
-            _leave()
+        messages = self._mail.fetch(block=block)
         self._polled_s = perf_counter()
-        for message in fetched:
+        for message in messages:
             match message:
                 case [local.DELIVER, slot, outcome, own_s, here_s]:
                     self._hungry = False  # the node takes it back
@@ -520,7 +376,7 @@ class Hub:
                 case [local.STOP, copies]:
                     self._hungry = False  # as with DELIVER
                     self._stopper.stop_copies(copies)
-                    self._wake_all()
+                    self._waiting.wake_all()
                 case [local.CODE, digest, data]:
                     self._shelf.teach(digest, data)
                 case [local.NODES, nodes]:
@@ -529,61 +385,13 @@ class Hub:
                 case [local.FOUND, topic, rank, find]:
                     self._finds.hear(topic, rank, find)
                 case [local.QUIT]:
-                    _leave()
+                    leave()
                 case _:
                     raise AssertionError(f"not a message for a scheduler: {message!r}")
-
-    def _look_at_mail(self) -> None:
-        """In the helper thread: stop what has been cancelled, and leave the mail to the main thread."""
-        if not self._fetching.acquire(blocking=False):
-            return  # it reads the mail itself
-        try:
-            messages = self._link.receive(block=False)
-            if messages is None:
-                _leave()
-            self._mail += messages
-        finally:
-            self._fetching.release()
-        for message in messages:
-            if message[0] == local.STOP:
-                self._stopper.stop_copies(message[1])
-        self._flush()
 
     def _deliver(self, future: Future[Any], outcome: Outcome, share: Share) -> None:
         self._meter.credit(future, outcome.cost_s, share)
         succeeded, content = load_outcome(outcome)
         future._content = content
         future._status = DONE if succeeded else FAILED
-        self._wake(future)
-
-
-def _kind(task: Task) -> tuple[bytes, str]:
-    """Tasks of one kind are expected to take equally long."""
-    return task.code, task.name
-
-
-def _result_bytes(result: list[Any]) -> int:
-    return len(result[2][RESULT_DATA])
-
-
-def _flush_streams() -> None:
-    """Show what tasks have printed; where it goes may be closed, full or broken, which is no fault of theirs."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            if stream is not None:
-                stream.flush()
-        except (OSError, ValueError, AttributeError):
-            with suppress(OSError, ValueError, AttributeError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _fail() -> NoReturn:
-    """An error of ours: say so, and end the process."""
-    sys.excepthook(*sys.exc_info())
-    os._exit(INTERNAL_ERROR_STATUS)
-
-
-def _leave() -> NoReturn:
-    """End this process at once, whatever tasks are suspended on its stacks."""
-    _flush_streams()
-    os._exit(0)
+        self._waiting.wake(future)

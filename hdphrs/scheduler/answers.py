@@ -1,0 +1,63 @@
+"""Results of assigned tasks, on their way to the node.
+
+What lives here: they gather while tasks are quick, and leave in one frame when the next task may take long, or there is
+none.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import suppress
+from dataclasses import fields
+from typing import Any
+
+from hdphrs.protocol.tasks import Outcome, Task
+from hdphrs.wire import local
+
+GATHERED_MAX = 16
+"""Results that wait for each other."""
+
+QUICK_S = 100e-6
+"""A task that is expected to take less may run before the results of the last ones leave."""
+
+DATA = [field.name for field in fields(Outcome)].index("data")
+"""Where a packed outcome has its bytes."""
+
+
+class Answers:
+    """Those of one scheduler."""
+
+    def __init__(self) -> None:
+        self._gathered: deque[list[Any]] = deque()
+        self._took_s: dict[tuple[bytes, str], float] = {}
+        """How long the last task of each kind has taken."""
+
+    def add(self, answer: list[Any]) -> None:
+        """An item of RESULTS."""
+        self._gathered.append(answer)
+
+    def are_due(self, task: Task) -> bool:
+        """Whether those that have gathered are to leave before this task runs."""
+        gathered = len(self._gathered)
+        return gathered > 0 and (gathered >= GATHERED_MAX or self._took_s.get(_kind(task), QUICK_S) >= QUICK_S)
+
+    def took(self, task: Task, for_s: float) -> None:
+        """This task has ended."""
+        self._took_s[_kind(task)] = for_s
+
+    def take(self) -> list[list[Any]]:
+        """Those that have gathered, as messages; the helper thread may do the same at the same time."""
+        answers = []
+        with suppress(IndexError):
+            while True:
+                answers.append(self._gathered.popleft())
+        return [[local.RESULTS, chunk] for chunk in local.chunks(answers, _bytes)]
+
+
+def _kind(task: Task) -> tuple[bytes, str]:
+    """Tasks of one kind are expected to take equally long."""
+    return task.code, task.name
+
+
+def _bytes(answer: list[Any]) -> int:
+    return len(answer[2][DATA])

@@ -1,0 +1,54 @@
+"""The link to the node, as both threads of a scheduler use it.
+
+What lives here: sending, and reading by whoever wants to know; what the helper thread has read waits for the main one.
+The process ends with its node.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from hdphrs.scheduler.end import leave
+from hdphrs.wire.local import Link
+
+
+class Mail:
+    """That of one scheduler."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._reading = threading.Lock()
+        """Held by whoever reads the link."""
+        self._read: list[list[Any]] = []
+        """By the helper thread."""
+
+    def tell(self, *messages: list[Any]) -> None:
+        """Send these together."""
+        try:
+            self._link.send(*messages)
+        except OSError:
+            leave()
+
+    def fetch(self, *, block: bool) -> list[list[Any]]:
+        """What has come; at least one message if `block`."""
+        with self._reading:
+            messages, self._read = self._read, []
+            return messages or self._receive(block=block)
+
+    def glance(self) -> list[list[Any]]:
+        """In the helper thread: what has just come, which the main thread gets too; nothing if that reads itself."""
+        if not self._reading.acquire(blocking=False):
+            return []
+        try:
+            messages = self._receive(block=False)
+            self._read += messages
+        finally:
+            self._reading.release()
+        return messages
+
+    def _receive(self, *, block: bool) -> list[list[Any]]:
+        messages = self._link.receive(block=block)
+        if messages is None:
+            leave()
+        return messages

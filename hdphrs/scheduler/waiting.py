@@ -1,0 +1,110 @@
+"""Who waits for which future of this scheduler.
+
+What lives here: waiting tasks, by their greenlets, calls that are to be made when a future is full, and the bell.  All
+of it is the main thread's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from greenlet import getcurrent, greenlet
+
+from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status
+
+RUNNING = Status("running")
+"""Runs in a greenlet of its own; whoever waits for it is woken.  (A task that runs in place has no status.)"""
+
+
+class Waiting:
+    """The waiting room of one scheduler."""
+
+    def __init__(self, resume: Callable[[greenlet], None]) -> None:
+        """`resume` has a greenlet go on."""
+        self.in_place: list[tuple[Future[Any], greenlet]] = []
+        """Those that wait for tasks that run in place in some other stack: nothing wakes them but `look`."""
+        self._resume = resume
+        self._waiters: dict[Future[Any], list[greenlet]] = {}
+        self._calls: dict[Future[Any], list[Callable[[], object]]] = {}
+
+    def enter(self, future: Future[Any]) -> bool:
+        """The running task waits for a taken future; False if that is full."""
+        status = getattr(future, "_status", None)
+        if status is None:
+            self.in_place.append((future, getcurrent()))
+        elif status is AWAY or status is RUNNING:
+            self._waiters.setdefault(future, []).append(getcurrent())
+        else:
+            return False
+        return True
+
+    def watch(self, future: Future[Any], call: Callable[[], object]) -> None:
+        """See `Port.watch`."""
+        status = getattr(future, "_status", None)
+        if status is AWAY or status is RUNNING:
+            self._calls.setdefault(future, []).append(call)
+        else:
+            call()
+
+    def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
+        """See `Port.unwatch`."""
+        with suppress(ValueError):
+            self._calls.get(future, []).remove(call)
+
+    def wake(self, future: Future[Any]) -> None:
+        """This future is full."""
+        for waiter in self._waiters.pop(future, ()):
+            self._resume(waiter)
+        if self._calls:
+            for call in self._calls.pop(future, ()):
+                call()
+
+    def wake_all(self) -> None:
+        """Some futures were filled by a cancellation."""
+        awaited = (*self._waiters, *self._calls)
+        for future in [one for one in awaited if one._status is DONE or one._status is FAILED]:
+            self.wake(future)
+
+    def look(self) -> None:
+        """See what has become of tasks that ran in place."""
+        watched, self.in_place = self.in_place, []
+        for future, waiter in watched:
+            status = getattr(future, "_status", None)
+            if status is None:
+                self.in_place.append((future, waiter))
+            elif status is AWAY or status is RUNNING:
+                self._waiters.setdefault(future, []).append(waiter)
+            else:
+                self._resume(waiter)
+
+
+class TaskBell:
+    """For one task, in the main thread."""
+
+    def __init__(
+        self, resume: Callable[[greenlet], None], suspend: Callable[[], None], check: Callable[[], None]
+    ) -> None:
+        """`check` raises if the running task is to end."""
+        self._resume = resume
+        self._suspend = suspend
+        self._check = check
+        self._rung = False
+        self._waiter: greenlet | None = None
+
+    def ring(self) -> None:
+        """See `Bell.ring`."""
+        self._rung = True
+        if self._waiter is not None:
+            waiter, self._waiter = self._waiter, None
+            self._resume(waiter)
+
+    def wait(self) -> None:
+        """See `Bell.wait`."""
+        self._check()
+        if not self._rung:
+            self._waiter = getcurrent()
+            self._suspend()
+        self._rung = False
+        self._check()
