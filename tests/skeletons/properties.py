@@ -15,7 +15,7 @@ from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 import hdphrs
-from hdphrs.skeletons import search
+from hdphrs.skeletons import walk
 
 Runner = Callable[..., Any]
 """`runner(main, *args)`: the value of `main(*args)`, run as the first task of a program."""
@@ -197,7 +197,7 @@ goods = st.lists(st.tuples(st.integers(0, 20), st.integers(1, 9)), max_size=7)
 
 def packed(things: Goods, sack: Sack) -> list[Sack]:
     """The sacks with one decision more."""
-    search.SPLIT_S = search.LISTEN_S = 0.0  # wherever this runs: small trees are to be split too
+    walk.SPLIT_S = walk.LISTEN_S = 0.0  # wherever this runs: small trees are to be split too
     index, value, room = sack
     if index == len(things):
         return []

@@ -13,7 +13,7 @@ import hdphrs
 from hdphrs.api.future import Future, state
 from hdphrs.api.sequential import SequentialPort
 from hdphrs.errors import UsageError
-from hdphrs.skeletons import search
+from hdphrs.skeletons import search, walk
 from hdphrs.skeletons.strategy import lazy
 
 Word = str
@@ -141,23 +141,23 @@ def test_with_a_depth_the_nodes_down_to_it_are_tasks() -> None:
 
 
 def test_after_a_while_what_is_nearest_to_the_beginning_is_given_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter([0.0, 0.0, 0.0, 0.0, search.SPLIT_S, *[search.SPLIT_S] * 1000])
-    monkeypatch.setattr(search, "perf_counter", lambda: next(clock))
+    clock = iter([0.0, 0.0, 0.0, 0.0, walk.SPLIT_S, *[walk.SPLIT_S] * 1000])
+    monkeypatch.setattr(walk, "perf_counter", lambda: next(clock))
     port = state.port = Recorded()
     # The walk is at aaa when the time is over.
     assert hdphrs.par_enumerate(partial(longer, 3), in_list, together, "", NOTHING) == words(3)
     assert port.begun == [(0, ""), (0, "b"), (0, "c")]
 
 
-@pytest.mark.parametrize("pace_s", [search.SPLIT_S, search.SPLIT_S / 2, search.SPLIT_S / 7])
+@pytest.mark.parametrize("pace_s", [walk.SPLIT_S, walk.SPLIT_S / 2, walk.SPLIT_S / 7])
 def test_whatever_is_given_away_the_order_is_depth_first(monkeypatch: pytest.MonkeyPatch, pace_s: float) -> None:
     steps = iter(range(1 << 20))
-    monkeypatch.setattr(search, "perf_counter", lambda: next(steps) * pace_s)
+    monkeypatch.setattr(walk, "perf_counter", lambda: next(steps) * pace_s)
     assert hdphrs.par_enumerate(partial(longer, 5), in_list, together, "", ["^"]) == ["^", *words(5)]
 
 
 def test_the_task_spawns_itself_in_another_process_too() -> None:
-    task = search.Plan[Any, Any](lazy, partial(search.Enumerator, len, max), in_list, None).task
+    task = walk.Plan[Any, Any](lazy, partial(search.Enumerator, len, max), in_list, None).task
     arrived = pickle.loads(pickle.dumps(task))
     assert arrived.args[0].task is arrived
 
