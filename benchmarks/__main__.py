@@ -1,6 +1,7 @@
 """The command line of the benchmarks: runs them one after the other, and prints a table.
 
-`python -m benchmarks peers` compares hdphrs with other systems instead (`compare/command.py`).
+`peers` compares hdphrs with other systems instead (`compare/command.py`), `lines` holds it to its bounds beside them
+(`lines/command.py`).
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import sys
 from pathlib import Path
 
 from benchmarks import cancelling, ledger, recovery, spawn_get, speedup, startup
-from benchmarks.compare import command
+from benchmarks.compare import command as peers
 from benchmarks.figures import Figure, table, write_json
 from benchmarks.launch import BenchmarkError
+from benchmarks.lines import command as lines
 
 BENCHMARKS = {
     "spawn_get": spawn_get.measure,
@@ -25,13 +27,16 @@ BENCHMARKS = {
     "cancelling": cancelling.measure,
 }
 
+OTHERS = {"peers": peers.main, "lines": lines.main}
+"""Those with a command line of their own."""
+
 
 def main() -> int:
     """Exit status: 0 all budgets kept, 1 a budget missed, 2 a program failed."""
-    if sys.argv[1:2] == ["peers"]:
+    if sys.argv[1:2] and sys.argv[1] in OTHERS:
         # So that the job under way is ended too.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-        return command.main(sys.argv[2:])
+        return OTHERS[sys.argv[1]](sys.argv[2:])
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)} (default: all)")
     parser.add_argument("--repeat", type=int, default=5, help="samples of each figure (default %(default)s)")

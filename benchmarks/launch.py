@@ -44,7 +44,7 @@ def launch(arguments: Sequence[str], folder: Path = REPOSITORY) -> Run:
         BenchmarkError: it failed, took longer than `DEADLINE_S`, or printed nothing.
     """
     command = [sys.executable, *arguments]
-    started_at, start, start_cpu_s = time.time(), time.perf_counter(), _cpu_s()
+    started_at, start, start_cpu_s = time.time(), time.perf_counter(), children_cpu_s()
     try:
         done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=DEADLINE_S, check=False)
     except subprocess.TimeoutExpired as hung:
@@ -53,10 +53,10 @@ def launch(arguments: Sequence[str], folder: Path = REPOSITORY) -> Run:
     lines = done.stdout.splitlines()
     if done.returncode != 0 or not lines:
         raise BenchmarkError(f"exit status {done.returncode} of: {' '.join(command)}\n{done.stderr}")
-    return Run(started_at, seconds, lines[-1], _cpu_s() - start_cpu_s)
+    return Run(started_at, seconds, lines[-1], children_cpu_s() - start_cpu_s)
 
 
-def _cpu_s() -> float:
-    """Of all ended children of this process, and of theirs."""
+def children_cpu_s() -> float:
+    """Processor time of all ended children of this process, and of theirs."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

@@ -118,15 +118,16 @@ def ideal_s(report: dict[str, Any]) -> float:
 def _measure_reliability(name: str, arguments: list[str], budget: Budget, repeat: int) -> Iterator[Figure]:
     reliable, unreliable = [], []
     for _ in range(repeat):
-        unreliable.append(_run_example(name, arguments, "--unreliable"))
-        reliable.append(_run_example(name, arguments))
+        unreliable.append(run_example(name, arguments, "--unreliable"))
+        reliable.append(run_example(name, arguments))
     label = f"{name} {SKELETONS[arguments[-1]]}: reliable / unreliable"
     pairs = list(zip(reliable, unreliable, strict=True))
     yield Figure(f"{label}, wall time", "x", tuple(one.seconds / other.seconds for one, other in pairs), budget)
     yield Figure(f"{label}, processor time", "x", tuple(one.cpu_s / other.cpu_s for one, other in pairs), budget)
 
 
-def _run_example(name: str, arguments: list[str], *options: str) -> Run:
+def run_example(name: str, arguments: list[str], *options: str) -> Run:
+    """One of the paper's programs on two local nodes of one core."""
     example = str(EXAMPLES / f"{name.split()[0]}.py")
     with tempfile.TemporaryDirectory() as folder:  # where Mandelbrot leaves its picture
         return launch([*HDPHRS_RUN, "--local-nodes", "2", "--cores", "1", *options, example, *arguments], Path(folder))

@@ -94,7 +94,7 @@ def _watch(how: System, job: ComparedJob) -> tuple[str, Figures]:
         facts = json.loads(report.read_text())
         outcome, figures = str(facts["outcome"]), dict(facts["figures"])
         if is_fault:
-            figures |= _seen_from_outside(job, float(facts["ended_at"]))
+            figures |= _seen_from_outside(job, float(facts["ended_at"])) | victim.lost
     elif process.poll() is not None:
         words = errors.read_text(errors="replace").split("\n")
         last = next((line for line in reversed(words) if line.strip()), "")
@@ -124,6 +124,8 @@ class Victim:
     folder: str
     kill_after: int
     """Tasks that are done by then; 0 if nobody is to die."""
+    lost: Figures = field(default_factory=dict)
+    """For how long it had worked on what it was killed with."""
 
     def kill_when_due(self) -> None:
         """At most once."""
@@ -133,6 +135,7 @@ class Victim:
         running = [line for line in starts if line[1] not in {done[1] for done in ends}]
         if len(ends) >= self.kill_after and running:
             os.kill(int(running[-1][2]), signal.SIGKILL)
+            self.lost = {"lost_s": time.time() - float(running[-1][3])}
             self.kill_after = 0
 
 

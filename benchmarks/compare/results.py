@@ -40,10 +40,14 @@ def machine() -> dict[str, Any]:
     }
 
 
-def write_results(path: Path, results: Sequence[Result], facts: dict[str, Any]) -> None:
-    """Replace the file at once, so that one that is read is whole."""
+def write_results(path: Path, results: Sequence[Result], facts: dict[str, Any], **more: Any) -> None:
+    """Replace the file at once, so that one that is read is whole.
+
+    Args:
+        more: what was made of the results.
+    """
     rows = [{"round": result.round, "load": result.load, **asdict(result.job)} for result in results]
-    document = {"machine": facts, "results": rows}
+    document = {"machine": facts, "results": rows} | more
     draft = path.with_name(f"{path.name}.new")
     draft.write_text(json.dumps(document, indent=1) + "\n")
     draft.replace(path)

@@ -107,7 +107,8 @@ def test_members_are_those_in_the_folder_or_with_it_in_their_environment_and_no_
 def test_a_worker_is_killed_on_the_way_and_what_that_does_is_reported() -> None:
     done = run_job("process_pool", SYSTEMS["process_pool"], "recovery", TINY)
     assert done.outcome.startswith("failed: BrokenProcessPool")
-    assert set(done.figures) == {"seconds", "run_again"}
+    assert set(done.figures) == {"seconds", "run_again", "lost_s"}
+    assert 0.0 <= done.figures["lost_s"] < 0.5
 
 
 def test_a_job_gets_its_folder_and_the_programs_of_its_system(venvs: Path) -> None:

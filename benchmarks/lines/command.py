@@ -1,0 +1,120 @@
+"""The command line of the bounds: `python -m benchmarks lines`.
+
+A round goes over the workloads that the lines need, and for each over the systems, the other way round every second
+time.  What has been measured so far is in the JSON file, should a round be interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.compare.launch import Outcome, run_job
+from benchmarks.compare.processes import wait_for_quiet
+from benchmarks.compare.report import figure
+from benchmarks.compare.results import Result, machine, read_results, write_results
+from benchmarks.compare.systems import SYSTEMS, System
+from benchmarks.compare.workloads import FULL, TINY
+from benchmarks.lines.bounds import LINES, Line, plan
+from benchmarks.lines.judge import MISSED, UNKNOWN, Rounds, Verdict, judge
+from benchmarks.lines.own import OWN_WORKLOADS, run_own
+
+RunJob = Callable[[str, System, str, str | None], Outcome]
+RunOwn = Callable[[str, str, int], Outcome]
+
+BEGIN, END = "<!-- lines: begin -->", "<!-- lines: end -->"
+"""Between these a document has the table."""
+
+
+def main(arguments: Sequence[str], run: RunJob = run_job, own: RunOwn = run_own) -> int:
+    """Exit status: 0 all lines hold, 1 one does not, 2 one could not be measured."""
+    options = _parse(arguments)
+    lines = [line for line in LINES if any(part in line.what for part in options.only)]
+    results = read_results(options.json) if options.json and options.json.exists() else []
+    facts, began_s = machine(), time.monotonic()
+    if not options.read:
+        first = 1 + max((result.round for result in results), default=0)
+        for number in range(first, first + options.repeat):
+            for job in _round(lines, options, number, run, own):
+                results.append(Result(number, round(os.getloadavg()[0], 2), job))
+                if options.json:
+                    write_results(options.json, results, facts)
+    rounds = Rounds(results)
+    verdicts = [judge(line, rounds) for line in lines]
+    if options.json and not options.read:
+        write_results(options.json, results, facts, lines=[verdict.facts() for verdict in verdicts])
+    table = markdown(verdicts)
+    print(table)
+    print(f"{time.monotonic() - began_s:.0f} s", file=sys.stderr)
+    if options.write:
+        _replace(options.write, table)
+    words = [verdict.word for verdict in verdicts]
+    return 2 if UNKNOWN in words else int(MISSED in words)
+
+
+def _round(
+    lines: Sequence[Line], options: argparse.Namespace, number: int, run: RunJob, own: RunOwn
+) -> Iterator[Outcome]:
+    for workload, systems in plan(lines).items():
+        for system in systems[:: 1 if number % 2 else -1]:
+            wait_for_quiet(options.patience)
+            if workload in OWN_WORKLOADS:
+                job = own(workload, options.size or FULL, number)
+            else:
+                job = run(system, SYSTEMS[system], workload, options.size)
+            figures = "  ".join(f"{name} {value:.4g}" for name, value in job.figures.items())
+            print(f"{number} {workload:18}{system:16}{job.outcome[:60]}  {figures}", file=sys.stderr, flush=True)
+            yield job
+
+
+def markdown(verdicts: Sequence[Verdict]) -> str:
+    """The table."""
+    rows = ["| what | must be | median | least – most | samples | |", "|---|---|---|---|---|---|"]
+    for verdict in verdicts:
+        line = verdict.line
+        bound = f"{str(line.budget).replace('<=', '≤').replace('>=', '≥')} {line.unit}"
+        what = f"{line.what} ({SYSTEMS[verdict.best].name})" if verdict.best else line.what
+        if verdict.value is None:
+            rows.append(f"| {what} | {bound} | – | – | 0 | {verdict.word}: {verdict.trouble} |")
+            continue
+        spread = f"{figure(min(verdict.samples))} – {figure(max(verdict.samples))}"
+        count = f"{len(verdict.samples)}" + (f", {verdict.disturbed} disturbed" if verdict.disturbed else "")
+        rows.append(f"| {what} | {bound} | {figure(verdict.value)} | {spread} | {count} | {verdict.word} |")
+    return "\n".join(rows) + "\n"
+
+
+def _replace(document: Path, table: str) -> None:
+    """Put the table where the document has room for it.
+
+    Raises:
+        SystemExit: it has none.
+    """
+    text = document.read_text()
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        sys.exit(f"{document} has no lines {BEGIN} and {END} to write the table between")
+    document.write_text(f"{before}{BEGIN}\n\n{table}\n{END}{after}")
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks lines", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--repeat", type=int, default=5, help="rounds (default %(default)s)")
+    parser.add_argument("--only", nargs="+", default=[""], metavar="WORD", help="lines with one of these in them")
+    parser.add_argument("--size", choices=[TINY], help="of everything: for tests")
+    parser.add_argument("--patience", type=float, default=0.0, help="seconds to wait before each for a quiet machine")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="add the results to those in FILE, with the verdicts")
+    parser.add_argument("--read", action="store_true", help="measure nothing: judge what FILE has")
+    parser.add_argument("--write", type=Path, metavar="FILE.md", help=f"put the table there, after {BEGIN}")
+    options = parser.parse_args(arguments)
+    if options.read and not (options.json and options.json.exists()):
+        parser.error("--read needs --json FILE")
+    if options.repeat < 1:
+        parser.error("--repeat must be at least 1")
+    if not any(part in line.what for part in options.only for line in LINES):
+        parser.error(f"no line has {' or '.join(options.only)} in it")
+    return options
