@@ -21,6 +21,8 @@ check: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@# What others see of the types, as a checker of theirs does; it must all be written down.
+	@said=$$(PYTHONPATH=. PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --verifytypes hdphrs --ignoreexternal) || { echo "$$said"; exit 1; }
 
 unit: setup
 	$(BIN)/pytest -m 'not slow'

@@ -1,6 +1,6 @@
 """A backend for joblib, registered when this is imported: `joblib.parallel_config(backend="hdphrs")`.
 
-What lives here: `HdphrsBackend` for a program, over an executor, and `InsideBackend` for nested calls of
+What lives here: `_HdphrsBackend` for a program, over an executor, and `_InsideBackend` for nested calls of
 `joblib.Parallel`, whose batches are children of the task that makes them, so that all levels share the cores.
 """
 
@@ -25,7 +25,7 @@ Batch = Callable[[], list[Any]]
 Job = tuple[hdphrs.Future[list[Any]], Callable[[Any], None]]
 
 
-class HdphrsBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
+class _HdphrsBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
     """Batches are calls of an executor on the cluster of the program, or on a node that the program gets."""
 
     supports_retrieve_callback = True
@@ -41,7 +41,7 @@ class HdphrsBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
     ) -> int:
         """Begin a call of `Parallel`, or several in a row; `initializer` and `initargs` are the executor's."""
         if is_inside():
-            raise FallbackToBackend(InsideBackend(nesting_level=self.nesting_level))
+            raise FallbackToBackend(_InsideBackend(nesting_level=self.nesting_level))
         jobs = self.effective_n_jobs(n_jobs)
         if jobs == 1:
             raise FallbackToBackend(SequentialBackend(nesting_level=self.nesting_level))
@@ -62,9 +62,9 @@ class HdphrsBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
         """The results of a batch that is done."""
         return future.result()
 
-    def get_nested_backend(self) -> tuple[InsideBackend, None]:
+    def get_nested_backend(self) -> tuple[_InsideBackend, None]:
         """For `Parallel` in a batch; as many jobs as that asks for itself."""
-        return InsideBackend(nesting_level=(self.nesting_level or 0) + 1), None
+        return _InsideBackend(nesting_level=(self.nesting_level or 0) + 1), None
 
     def abort_everything(self, ensure_ready: bool = True) -> None:
         """Cancel what waits and what runs."""
@@ -85,7 +85,7 @@ class HdphrsBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
         self.reset_batch_stats()
 
 
-class InsideBackend(ParallelBackendBase):  # type: ignore[misc]
+class _InsideBackend(ParallelBackendBase):  # type: ignore[misc]
     """Batches are children of the running task; whoever wants the results of one runs it, if nobody has stolen it."""
 
     _waiting: dict[hdphrs.Future[list[Any]], None]
@@ -118,9 +118,9 @@ class InsideBackend(ParallelBackendBase):  # type: ignore[misc]
         callback(results)
         return results
 
-    def get_nested_backend(self) -> tuple[InsideBackend, None]:
+    def get_nested_backend(self) -> tuple[_InsideBackend, None]:
         """For `Parallel` in a batch of this one."""
-        return InsideBackend(nesting_level=(self.nesting_level or 0) + 1), None
+        return _InsideBackend(nesting_level=(self.nesting_level or 0) + 1), None
 
     def abort_everything(self, ensure_ready: bool = True) -> None:
         """Cancel what has not been retrieved."""
@@ -155,4 +155,4 @@ def _set_aside() -> Iterator[None]:
             parallel._backend.config = config
 
 
-register_parallel_backend("hdphrs", HdphrsBackend)
+register_parallel_backend("hdphrs", _HdphrsBackend)

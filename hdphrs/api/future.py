@@ -44,7 +44,7 @@ class Status:
     __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name: str = name
 
     def __repr__(self) -> str:
         return self.name
@@ -122,7 +122,7 @@ class SupervisedFuture(Future[T]):
     """The future of an FT skeleton's task: supervised whatever the mode of the run."""
 
     __slots__ = ()
-    supervised = True
+    supervised: bool | None = True
 
 
 class State:
@@ -139,10 +139,10 @@ sparks: deque[Future[Any]] = deque()
 current: Future[Any] | None = None
 """The task whose code is running; None in a program, which has no deque and runs no task."""
 
-spawned = 0
+spawned: int = 0
 """How many children `current` has spawned."""
 
-ran = 0
+ran: int = 0
 """Sparks of this process that have been run by it."""
 
 _tombstones = 0

@@ -94,7 +94,7 @@ class InputFile(os.PathLike[str]):
     __slots__ = ("path",)
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
+        self.path: str = os.fspath(path)
 
     def __fspath__(self) -> str:
         return self.path

@@ -89,7 +89,7 @@ class LocalNode:
         except OSError as error:
             raise StartError(f"{plan.host}: cannot start {python}: {error.strerror}") from error
         kind = "root node" if settings.root else "node"
-        self.label = f"{kind} on {plan.host} (pid {self._process.pid})"
+        self.label: str = f"{kind} on {plan.host} (pid {self._process.pid})"
 
     @property
     def returncode(self) -> int | None:
@@ -147,7 +147,7 @@ class RemoteNode:
         self._selector = selector
         self._ready = False
         self._tail = Tail()
-        self.label = f"node on {plan.host}"
+        self.label: str = f"node on {plan.host}"
         try:
             # In a session of its own it has no terminal: Ctrl-C does not reach it, and it cannot ask for anything.
             self._process = subprocess.Popen(

@@ -40,8 +40,8 @@ class Cluster:
         choose: Callable[[int], int] | None = first,
         checked: bool = True,
     ) -> None:
-        self.config = config or CoreConfig()
-        self.now = 0.0
+        self.config: CoreConfig = config or CoreConfig()
+        self.now: float = 0.0
         self.hosts: dict[NodeId, Host] = {}
         self.queues: dict[tuple[NodeId, NodeId], deque[msg.Message]] = {}
         self.cuts: list[tuple[NodeId, NodeId]] = []
@@ -51,10 +51,10 @@ class Cluster:
         self.spawned: dict[TaskRef, bytes] = {}
         """Futures of the program, and the paths of their tasks."""
         self.cancelled: dict[TaskRef, None] = {}
-        self.trace = hashlib.sha256()
+        self.trace: hashlib._Hash = hashlib.sha256()
         self._choose = choose
         self._schedulers = schedulers
-        self.checked = False
+        self.checked: bool = False
         self._tickets = 0
         self._codes: dict[tuple[NodeId, NodeId], set[bytes]] = {}
         self._told: dict[NodeId, Facts] = {}

@@ -82,7 +82,7 @@ def _none(_: Any) -> tuple[int, ...]:
 
 
 ATOM = Codec(_same, _same, _same_renamed, _none)
-NAMES = {
+NAMES: dict[Any, Codec] = {
     NodeId: Codec(_same, _same, lambda value, renaming: renaming.node(value), _none),
     FishId: Codec(_same, _same, lambda value, renaming: renaming.id(value), lambda value: (value,)),
     RequestId: Codec(_same, _same, lambda value, renaming: renaming.id(value), lambda value: (value,)),

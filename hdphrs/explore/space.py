@@ -58,15 +58,15 @@ class Space:
     def __init__(self, scope: Scope, *, symmetric: bool = True) -> None:
         """With `symmetric` false, no state stands for its permutations."""
         self.scope = scope
-        self.nodes = scope.nodes_max
+        self.nodes: int = scope.nodes_max
         self._links = links_of(self.nodes)
         self._link = [[-1] * self.nodes for _ in range(self.nodes)]
         for index, (source, to) in enumerate(self._links, self.nodes):
             self._link[source][to] = index
         self._numbers = numbers = Numbers(scope.config)
         self._steps = Steps(scope, numbers)
-        self.outcomes = self._steps.outcomes
-        self.names = Names(self.nodes, scope.nodes, numbers, symmetric=symmetric)
+        self.outcomes: list[Outcome] = self._steps.outcomes
+        self.names: Names = Names(self.nodes, scope.nodes, numbers, symmetric=symmetric)
         self._heads = Table(self._head)
         self._pushed = Table(lambda key: numbers.of("queue", (*numbers.values[key[0]], key[1])))
         self._spent = Table(lambda key: numbers.of("world", numbers.values[key[0]]._replace(**{key[1]: key[2]})))
@@ -74,7 +74,7 @@ class Space:
         self._cargo = Table(self._cargo_of)
         self._verdicts = Table(self._scan)
         self._still_verdicts = Table(self._scan_still)
-        self.initial = self.start(scope.cluster())
+        self.initial: State = self.start(scope.cluster())
 
     # ---- what a search asks ----------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from hdphrs.protocol import effects as fx
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.tasks import PROGRAM, NodeId, Verdict
 
-NAMED = {msg.Obsolete: "obsolete", msg.Denied: "denied", msg.Cancel: "cancel"}
+NAMED: dict[type[msg.Message], str] = {msg.Obsolete: "obsolete", msg.Denied: "denied", msg.Cancel: "cancel"}
 """Messages that count as something that a search has met."""
 
 
@@ -27,14 +27,14 @@ class Outcome:
     __slots__ = ("broken", "choices", "fences", "host", "labels", "met", "sends")
 
     def __init__(self, choices: tuple[int, ...]) -> None:
-        self.choices = choices
-        self.host = GONE
+        self.choices: tuple[int, ...] = choices
+        self.host: int = GONE
         self.sends: tuple[tuple[int, int], ...] = ()
         """(to, number of the message)."""
         self.fences: tuple[int, ...] = ()
         self.labels: tuple[str, ...] = ()
         self.broken: Exception | None = None
-        self.met = 0
+        self.met: int = 0
         """In how many transitions."""
 
 
@@ -90,9 +90,9 @@ class Steps:
         self._scope = scope
         self._numbers = numbers
         self.outcomes: list[Outcome] = []
-        self.of = Table(self._step)
+        self.of: Table = Table(self._step)
         """By (host, sender, message), or by (host, word, what it is about): the outcomes, one for each choice."""
-        self.about = Table(self._tell)
+        self.about: Table = Table(self._tell)
         """By host."""
 
     def _step(self, key: tuple[int, str | int, int]) -> tuple[Outcome, ...]:

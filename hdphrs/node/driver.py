@@ -92,14 +92,14 @@ class Driver:
         """
         self.core = core
         self._feed = feed or core.handle
-        self.halted = trio.Event()
-        self.stopping = trio.Event()
-        self.root_gone = trio.Event()
+        self.halted: trio.Event = trio.Event()
+        self.stopping: trio.Event = trio.Event()
+        self.root_gone: trio.Event = trio.Event()
         """The root needs nothing more of this node: it is dead, or has declared it dead."""
         self.halt: fx.Halt | None = None
         self.told_to_end = False
         """At the root: by a signal, while the program ran."""
-        self.changed = trio.Event()
+        self.changed: trio.Event = trio.Event()
         """Set, and made anew, when a node joins or dies, and when the run ends."""
         self._schedulers = schedulers
         self._transport: Transport | None = None

@@ -81,7 +81,7 @@ class Book:
         self._pending_bytes = 0
         self._noted = trio.Event()
         self._nursery: trio.Nursery | None = None
-        self.opened = trio.Event()
+        self.opened: trio.Event = trio.Event()
 
     # ---- life ------------------------------------------------------------------------------------------------
 

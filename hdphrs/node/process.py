@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 
-from hdphrs.wire.page import Page
+from hdphrs.wire.page import Line, Page
 from hdphrs.wire.settings import PATH_VARIABLE, NodeSettings
 
 
@@ -38,8 +38,11 @@ class SchedulerProcess:
             path: where the program's modules are.
         """
         self.number = number
-        self.line = page.line(number)
+        self.line: Line = page.line(number)
         self.line.clear()
+        self.work: socket.socket
+        self.control: socket.socket
+        self.errors: int
         self.work, theirs = socket.socketpair()
         self.control, theirs_control = socket.socketpair()
         self.control.setblocking(False)
@@ -47,7 +50,7 @@ class SchedulerProcess:
         with theirs, theirs_control:
             descriptors = [theirs.fileno(), theirs_control.fileno(), page.descriptor]
             arguments = [page.lines, number, mode, int(ledger), memory_bytes_max or 0, *descriptors]
-            self.process = subprocess.Popen(
+            self.process: subprocess.Popen[bytes] = subprocess.Popen(
                 [sys.executable, "-m", "hdphrs.scheduler", *map(str, arguments)],
                 stdin=subprocess.DEVNULL,
                 stderr=their_errors,

@@ -40,6 +40,7 @@ class Recorder:
         Raises:
             StartError: it cannot be written.
         """
+        self.path: str
         self._say = say
         self._draws: list[int] = []
         begin = first_line(__version__) + encode_header(header)

@@ -26,10 +26,10 @@ class Life:
 
     def __init__(self, file: TraceFile, header: Header) -> None:
         self.header = header
-        self.node = ROOT if header.root else _named_by(file)
+        self.node: NodeId | None = ROOT if header.root else _named_by(file)
         """None for a newcomer that was never welcomed."""
-        self.core = (Node.root if header.root else Node.newcomer)(header.config, self._choose)
-        self.lived = 0
+        self.core: Node = (Node.root if header.root else Node.newcomer)(header.config, self._choose)
+        self.lived: int = 0
         """Events."""
         self._records = file.records()
         self._draws: deque[int] = deque()

@@ -34,9 +34,9 @@ class Tally:
         self._sent: Counter[str] = Counter()
         self._received: Counter[str] = Counter()
         self._futures = self._filled = self._asked = self._answered = 0
-        self.events = 0
+        self.events: int = 0
         """Of all nodes."""
-        self.deaths = 0
+        self.deaths: int = 0
         """Nodes that the root has declared dead."""
 
     @property

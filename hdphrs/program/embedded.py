@@ -44,7 +44,7 @@ class EmbeddedNode:
             )
             self._process = start_node(settings, pass_fds=[theirs.fileno()])
         self._farewell_s = FAREWELL_S if ledger is None else LEDGER_END_S
-        self.port = ProgramPort(Link(ours), describe_loss=self._describe_loss)
+        self.port: ProgramPort = ProgramPort(Link(ours), describe_loss=self._describe_loss)
         os.register_at_fork(after_in_child=partial(_part, weakref.ref(self.port)))
 
     def end(self) -> None:

@@ -74,7 +74,7 @@ class ProgramPort:
         self._lost = False
         self._closed = False
         self._nodes: list[NodeId] = [ROOT]
-        self.cores = 0
+        self.cores: int = 0
         """Schedulers of all live nodes together."""
         self._reliable = True
         self._ledger = False

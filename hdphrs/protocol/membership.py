@@ -20,7 +20,7 @@ class Membership:
 
     def __init__(self, me: NodeId) -> None:
         self.me = me
-        self.epoch = 0
+        self.epoch: int = 0
         self._others: dict[NodeId, Member | None] = {}
         """None: known by its messages alone, like the root to the others."""
         self._dead: dict[NodeId, None] = {}

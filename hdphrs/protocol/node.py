@@ -124,21 +124,21 @@ class Node:
 
     def _assume(self, me: NodeId) -> None:
         self.me = me
-        self.members = Membership(me)
-        self.pool = Sparkpool()
-        self.supervisor = Supervisor(me)
-        self.schedulers = Schedulers(self._config, self.pool, self._is_wanted)
-        self.thief = Thief(me, self._config, self._choose)
-        self.victim = Victim(me, self._config, self.pool, self.supervisor, self._give, self.members)
-        self.leaving = Leaving(me, self.members)
-        self.code = CodeStore()
-        self.pieces = Pieces(self._config)
+        self.members: Membership = Membership(me)
+        self.pool: Sparkpool = Sparkpool()
+        self.supervisor: Supervisor = Supervisor(me)
+        self.schedulers: Schedulers = Schedulers(self._config, self.pool, self._is_wanted)
+        self.thief: Thief = Thief(me, self._config, self._choose)
+        self.victim: Victim = Victim(me, self._config, self.pool, self.supervisor, self._give, self.members)
+        self.leaving: Leaving = Leaving(me, self.members)
+        self.code: CodeStore = CodeStore()
+        self.pieces: Pieces = Pieces(self._config)
         """At the root."""
-        self.orphans = Orphanage(self.pieces, self._say)
+        self.orphans: Orphanage = Orphanage(self.pieces, self._say)
         """At the root."""
-        self.retained = Retained(self._config)
-        self.cancelling = Cancelling(self._config, self.schedulers)
-        self.reruns = Reruns(
+        self.retained: Retained = Retained(self._config)
+        self.cancelling: Cancelling = Cancelling(self._config, self.schedulers)
+        self.reruns: Reruns = Reruns(
             self._config,
             self.members,
             self.pool,
@@ -149,7 +149,7 @@ class Node:
             self._say,
             self._answer,
         )
-        self.stragglers = Stragglers(self._config, self.supervisor)
+        self.stragglers: Stragglers = Stragglers(self._config, self.supervisor)
         self._demanding = False
 
     # ---- the caller's side -----------------------------------------------------------------------------------

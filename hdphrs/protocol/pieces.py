@@ -67,7 +67,7 @@ class Pieces:
     """The store at the root, bounded: the cheapest pieces for their size go first."""
 
     def __init__(self, config: CoreConfig, pieces: Iterable[Piece] = ()) -> None:
-        self.bytes_max = config.pieces_bytes_max
+        self.bytes_max: int = config.pieces_bytes_max
         """0: nothing is kept."""
         self._pieces: dict[bytes, Piece] = {}
         self._paths: list[bytes] = []

@@ -27,9 +27,9 @@ class Assigned(Future[Any]):
     def __init__(self, serial: int, spark: Spark) -> None:
         self._function: Callable[..., Any] | None = _undecoded
         self._parent = None
-        self.serial = serial
-        self.spark = spark
-        self.careful = bool(spark.crashes)
+        self.serial: int = serial
+        self.spark: Spark = spark
+        self.careful: bool = bool(spark.crashes)
         self.reuse: Reuse | None = None
         """What it need not compute again, if it is run again."""
 

@@ -49,7 +49,7 @@ class Keeper:
         """
         self.nodes = 1
         """How many there are; the more, the more a piece must have cost."""
-        self.watcher = Watcher(meter.ran_s)
+        self.watcher: Watcher = Watcher(meter.ran_s)
         self._meter = meter
         self._ledger = ledger
         self._cost_s = LEDGER_PIECE_COST_S if ledger else PIECE_COST_S

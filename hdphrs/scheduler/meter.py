@@ -46,11 +46,11 @@ class Account:
     __slots__ = ("_left", "below_s", "here_s", "other_s", "own_s", "ran_s")
 
     def __init__(self) -> None:
-        self.ran_s = 0.0
+        self.ran_s: float = 0.0
         """By its own stack."""
-        self.own_s = 0.0
-        self.here_s = 0.0
-        self.other_s = 0.0
+        self.own_s: float = 0.0
+        self.here_s: float = 0.0
+        self.other_s: float = 0.0
         """Done elsewhere, or by now also known elsewhere."""
         self.below_s: dict[Future[Any], float] = {}
         """What children that ran in place on this stack got from elsewhere."""

@@ -32,8 +32,8 @@ class Timed:
     __slots__ = ("__weakref__", "_clock", "_keep", "function", "keen")
 
     def __init__(self, function: Callable[..., Any], clock: Callable[[], float], keep: Keep) -> None:
-        self.function = function
-        self.keen = wish_of(function) is Wish.ALWAYS
+        self.function: Callable[..., Any] = function
+        self.keen: bool = wish_of(function) is Wish.ALWAYS
         """Its results are wanted whatever they have cost."""
         self._clock = clock
         self._keep = keep
@@ -59,7 +59,7 @@ class Noter:
             clock: for how long the running stack has run.
             keep: what to do with the value of a timed task, before anybody sees it.
         """
-        self.on = False
+        self.on: bool = False
         self._clock = clock
         self._keep = keep
         self._ran = fast.ran

@@ -34,8 +34,8 @@ class Reuse:
         self._paths = sorted(self._pieces)
         self._interior: dict[Future[Any] | None, bytes] = {}
         self._top = spark.task.path
-        self.used = 0
-        self.mismatched = 0
+        self.used: int = 0
+        self.mismatched: int = 0
 
     def meet(self, future: Future[Any], root: Future[Any]) -> bool:
         """A child has been spawned: fill its future if it is finished; remember it if there are pieces below it.

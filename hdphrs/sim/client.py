@@ -27,8 +27,8 @@ class Client:
     """The program of one run; its n-th future is that of the n-th top task."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self.began = False
-        self.ending = False
+        self.began: bool = False
+        self.ending: bool = False
         self._cluster = cluster
         self._world = cluster.world
         self._local_ns = cluster.drawn.local_us * 1000

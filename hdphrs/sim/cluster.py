@@ -44,16 +44,16 @@ class Cluster:
     def __init__(self, seed: int, drawn: Draw, world: World) -> None:
         self.world = world
         self.drawn = drawn
-        self.program = Program(drawn, stream(seed, "program"))
-        self.accounts = Accounts(self.program)
-        self.config = _config(drawn, self.program)
+        self.program: Program = Program(drawn, stream(seed, "program"))
+        self.accounts: Accounts = Accounts(self.program)
+        self.config: CoreConfig = _config(drawn, self.program)
         self.cores: dict[NodeId, Node] = {}
-        self.follower = Follower(self.cores)
-        self.network = Network(world, drawn, self.follower, stream(seed, "network"))
-        self.silence = Silence(world, self.network, drawn, stream(seed, "silence"))
+        self.follower: Follower = Follower(self.cores)
+        self.network: Network = Network(world, drawn, self.follower, stream(seed, "network"))
+        self.silence: Silence = Silence(world, self.network, drawn, stream(seed, "silence"))
         self.retired: list[Node] = []
         """Cores of hosts that have ended."""
-        self.deaths = 0
+        self.deaths: int = 0
         """Nodes that were declared dead, or have left something behind."""
         self._seed = seed
         self._chance = stream(seed, "cluster")
@@ -62,10 +62,10 @@ class Cluster:
         """By ticket."""
         self._tickets = 0
         self._started: dict[NodeId, None] = {}
-        self.root = self._host(Node.root(self.config, stream(seed, "chooser 0").randrange))
+        self.root: Host = self._host(Node.root(self.config, stream(seed, "chooser 0").randrange))
         self.network.hosts[ROOT] = self.root
         self.cores[ROOT] = self.root.core
-        self.client = Client(self)
+        self.client: Client = Client(self)
 
     def start(self) -> None:
         """Nodes join, and the program begins when they have."""

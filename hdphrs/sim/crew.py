@@ -35,7 +35,7 @@ class Crew:
 
     def __init__(self, cluster: Cluster, host: Host, cores: int) -> None:
         self.schedulers: dict[Origin, Scheduler] = {}
-        self.started = False
+        self.started: bool = False
         self._cluster = cluster
         self._world = cluster.world
         self._host = host

@@ -63,7 +63,7 @@ class Faults:
             self._horizon_ns = SETTLE_NS + heaviest_ns(cluster.program, drawn.nodes, drawn.cores)
         else:
             self._horizon_ns = SETTLE_NS + 20 * drawn.latency_us * 1000 + 2 * cluster.program.work_ns // cores
-        self.calm_ns = self._horizon_ns
+        self.calm_ns: int = self._horizon_ns
         """When the last fault is over."""
 
     def plan(self) -> None:

@@ -40,16 +40,16 @@ class Host:
         """
         self.core = core
         self.rate_ppm = rate_ppm
-        self.node = UNKNOWN if core.me is None else core.me
-        self.up = True
-        self.stalled = 0
+        self.node: NodeId = UNKNOWN if core.me is None else core.me
+        self.up: bool = True
+        self.stalled: int = 0
         """How many reasons there are why the process is stopped."""
-        self.parted = False
+        self.parted: bool = False
         """It has said BYE, and only sees that off."""
         self.halt: fx.Halt | None = None
         self.nodes: list[NodeId] = []
         """Those alive, as schedulers are told."""
-        self.crew = Crew(cluster, self, cores)
+        self.crew: Crew = Crew(cluster, self, cores)
         self.out: dict[NodeId, Link] = {}
         self.known: dict[NodeId, None] = {}
         self.fenced: dict[NodeId, None] = {}

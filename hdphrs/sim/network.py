@@ -50,18 +50,18 @@ class Link:
     __slots__ = ("acquainted", "arrives_ns", "closed", "cuts", "latency_ns", "overdue", "queue", "receiver", "sender")
 
     def __init__(self, sender: Host, receiver: Host, latency_ns: int) -> None:
-        self.sender = sender
-        self.receiver = receiver
-        self.latency_ns = latency_ns
+        self.sender: Host = sender
+        self.receiver: Host = receiver
+        self.latency_ns: int = latency_ns
         self.queue: deque[Message] = deque()
         """Oldest first; somewhere in the future so many arrivals are due, less `overdue`."""
-        self.overdue = 0
-        self.arrives_ns = 0
+        self.overdue: int = 0
+        self.arrives_ns: int = 0
         """When the youngest arrives: nothing overtakes it."""
-        self.cuts = 0
-        self.closed = False
+        self.cuts: int = 0
+        self.closed: bool = False
         """Fenced at either end."""
-        self.acquainted = False
+        self.acquainted: bool = False
         """Both ends have been told of each other."""
 
 

@@ -42,14 +42,14 @@ class Program:
         self.tops: list[int] = []
         """What the program itself spawns."""
         shape = SHAPES[drawn.shape]
-        self.is_paper = shape in paper.BENCHMARKS
+        self.is_paper: bool = shape in paper.BENCHMARKS
         """Whether it is one of the paper's benchmarks."""
         if self.is_paper:
             work = paper.plant(self, shape, drawn.tasks)
             count = len(self.children)
-            self.before_ns = paper.costs_ns(self, work, drawn.cost_us)
-            self.after_ns = [0] * count
-            self.place = paper.places(self) if drawn.eager else [-1] * count
+            self.before_ns: list[int] = paper.costs_ns(self, work, drawn.cost_us)
+            self.after_ns: list[int] = [0] * count
+            self.place: list[int] = paper.places(self) if drawn.eager else [-1] * count
         else:
             _PLANTERS[shape](self, drawn, chance)
             count = len(self.children)
@@ -58,18 +58,22 @@ class Program:
             placed_pct = 100 if shape == "pushed" else drawn.placed_pct
             self.place = [chance.randrange(1 << 16) if chance.randrange(100) < placed_pct else -1 for _ in range(count)]
             """Where: an index of the nodes alive, modulo their number; -1 for anywhere."""
-        self.supervised = [chance.randrange(100) >= drawn.unsupervised_pct for _ in range(count)]
-        self.raises = [chance.randrange(100) < drawn.raising_pct for _ in range(count)]
+        self.supervised: list[bool] = [chance.randrange(100) >= drawn.unsupervised_pct for _ in range(count)]
+        self.raises: list[bool] = [chance.randrange(100) < drawn.raising_pct for _ in range(count)]
         poison = [chance.randrange(count) for _ in range(drawn.poison)]
-        self.poison = [number in poison for number in range(count)]
+        self.poison: list[bool] = [number in poison for number in range(count)]
         forgotten = {child for child in range(count) if chance.randrange(100) < drawn.forgotten_pct}
-        self.got = [[child for child in children if child not in forgotten] for children in self.children]
+        self.got: list[list[int]] = [
+            [child for child in children if child not in forgotten] for children in self.children
+        ]
         if drawn.lifo:
             self.got = [children[::-1] for children in self.got]
-        self.task = [self._task(number, path, drawn.payload_bytes) for number, path in enumerate(self._paths())]
-        self.outcomes = self._evaluate()
+        self.task: list[Task] = [
+            self._task(number, path, drawn.payload_bytes) for number, path in enumerate(self._paths())
+        ]
+        self.outcomes: list[Outcome] = self._evaluate()
         """What each task's future must be filled with, if nothing is lost."""
-        self.may_lose = self._find_losable()
+        self.may_lose: list[bool] = self._find_losable()
         """Whether a loss is a right outcome: the task, or something below it, is unsupervised."""
 
     @property

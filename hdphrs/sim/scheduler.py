@@ -39,14 +39,14 @@ class Scheduler:
     def __init__(self, cluster: Cluster, host: Host, origin: Origin) -> None:
         self.origin = origin
         self.nodes: list[NodeId] = []
-        self.demand = False
+        self.demand: bool = False
         """The byte in the shared page."""
         self.asked = False
         """Whether the core knows that it is hungry."""
         self.handed: dict[tuple[TaskRef, int], Task] = {}
         """What the node has handed to it, and it has not answered."""
-        self.dead = False
-        self.stalled = False
+        self.dead: bool = False
+        self.stalled: bool = False
         self.stack: Stack | None = None
         """What has the core."""
         self.computed_ns: dict[int, int] = {}

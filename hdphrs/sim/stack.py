@@ -18,10 +18,10 @@ class Future:
     __slots__ = ("contribution", "number", "root", "status", "waiter")
 
     def __init__(self, number: int, root: Spark) -> None:
-        self.number = number
-        self.root = root
+        self.number: int = number
+        self.root: Spark = root
         """The assigned task that it descends from."""
-        self.status = WAITING
+        self.status: int = WAITING
         self.contribution: int | None = None
         self.waiter: Stack | None = None
 
@@ -32,11 +32,11 @@ class Frame:
     __slots__ = ("began_ns", "contributions", "future", "gets", "number", "phase")
 
     def __init__(self, number: int, future: Future | None, began_ns: int) -> None:
-        self.number = number
-        self.began_ns = began_ns
-        self.future = future
+        self.number: int = number
+        self.began_ns: int = began_ns
+        self.future: Future | None = future
         """None for an assigned task."""
-        self.phase = BEGIN
+        self.phase: int = BEGIN
         self.gets: list[Future] = []
         """Children that it has not got yet, the next one last."""
         self.contributions: list[int | None] = []
@@ -48,6 +48,6 @@ class Stack:
     __slots__ = ("frames", "root")
 
     def __init__(self, root: Spark, frame: Frame) -> None:
-        self.root = root
+        self.root: Spark = root
         """Who is to blame if the process dies."""
-        self.frames = [frame]
+        self.frames: list[Frame] = [frame]

@@ -21,7 +21,7 @@ from hdphrs.sim.world import Happening
 VACUITY_SEEDS = 2000
 """From so many seeds on, nothing of `WANTED` may be missing."""
 
-WANTED = {
+WANTED: dict[str, tuple[str, ...]] = {
     "what struck": (
         *(
             "kills",

@@ -31,9 +31,9 @@ class World:
     """The time of one run, in nanoseconds."""
 
     def __init__(self) -> None:
-        self.now_ns = 0
-        self.events = 0
-        self.fold = 0
+        self.now_ns: int = 0
+        self.events: int = 0
+        self.fold: int = 0
         """What the trace has come to."""
         self.tail: deque[Happening] = deque(maxlen=TAIL)
         self.tallies: dict[str, int] = {}

@@ -41,7 +41,7 @@ class Link:
         self._something_to_write = trio.Event()
         self._something_to_write.set()
         self._ending: Lost | ProtocolError | None = None
-        self.wrote_at = trio.current_time()
+        self.wrote_at: float = trio.current_time()
         """When something was last handed to the kernel: heartbeats are for silent connections."""
 
     def wake(self) -> None:

@@ -22,7 +22,7 @@ from hdphrs.transport.streams import HANDSHAKE_S_MAX, FrameStream, Lost, says_so
 from hdphrs.transport.tls import TlsContexts
 from hdphrs.wire.handshake import Role
 
-log = logging.getLogger("hdphrs.transport")
+log: logging.Logger = logging.getLogger("hdphrs.transport")
 
 STRANGERS_MAX: Final = 64
 """Connections that have not proved themselves, at a time.  One more, and the oldest of them must go: those that only

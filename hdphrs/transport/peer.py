@@ -27,7 +27,7 @@ from hdphrs.transport.streams import FrameStream, Lost, connect, dial
 from hdphrs.transport.tls import TlsContexts
 from hdphrs.wire.codec import pack_message
 
-log = logging.getLogger("hdphrs.transport")
+log: logging.Logger = logging.getLogger("hdphrs.transport")
 
 RETRY_MIN_S: Final = 0.005
 RETRY_MAX_S: Final = 1.0
@@ -54,18 +54,18 @@ class Peer:
 
     def __init__(self, node: NodeId, around: Surroundings, fenced_by: Callable[[Fenced], None]) -> None:
         self.node = node
-        self.session = Session(self._on_note, self._on_told)
+        self.session: Session = Session(self._on_note, self._on_told)
         self.address: tuple[str, int] | None = None
-        self.expected = trio.Event()
+        self.expected: trio.Event = trio.Event()
         """Set when the driver has told us about it, with `connect` or `admit`; or has fenced it."""
-        self.attempt = 0
+        self.attempt: int = 0
         """The latest that it has made to dial us, or we to dial it."""
-        self.closed = False
+        self.closed: bool = False
         """Fenced, or caught speaking nonsense: no connection any more."""
         self.retired = False
         """This node ends: it dials the peer no more."""
         self.link: Link | None = None
-        self.progress = trio.lowlevel.ParkingLot()
+        self.progress: trio.lowlevel.ParkingLot = trio.lowlevel.ParkingLot()
         """Where `flush` waits for something to happen."""
         self._around = around
         self._fenced_by = fenced_by

@@ -60,7 +60,7 @@ class Session:
         self._on_told = on_told
         self._told: dict[bytes, tuple[float, bytes]] = {}
         self._noted: tuple[float, ...] | None = None
-        self.received = 0
+        self.received: int = 0
         """Number of the last message received; the peer hears it when a connection begins."""
         self._pushed = 0
         self._unsent: deque[bytes] = deque()

@@ -45,7 +45,7 @@ class FrameStream:
         self._decoder = FrameDecoder()
         self._unread: list[Any] = []
         """Frames that arrived in one piece with what came before them."""
-        self.has_tls = False
+        self.has_tls: bool = False
         """TLS is agreed on; at the listener's end it is then certain that the dialer belongs to this run."""
 
     async def authenticate(self, secret: bytes) -> None:

@@ -38,7 +38,7 @@ from hdphrs.transport.peer import RETRY_MAX_S, RETRY_MIN_S, Peer, Surroundings
 from hdphrs.transport.streams import FrameStream, Lost, dial
 from hdphrs.transport.tls import TlsContexts
 
-log = logging.getLogger("hdphrs.transport")
+log: logging.Logger = logging.getLogger("hdphrs.transport")
 
 HEARTBEATS_IN_DETECTION: Final = 4
 """A connection with nothing to say is used so many times in the time that makes its peer suspect."""

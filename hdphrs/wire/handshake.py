@@ -62,7 +62,7 @@ class Handshake:
         self._hellos: tuple[bytes, bytes] | None = None
         """The dialer's and the listener's, once both are known."""
         self._received = b""
-        self.done = False
+        self.done: bool = False
         """The peer has proved itself, and our own proof is among the bytes that were to be sent."""
         self.fault: ProtocolError | None = None
         """Why this connection must be closed, in one line."""

@@ -59,7 +59,7 @@ class Page:
         self.lines = lines
         self._map = mmap.mmap(descriptor, _size(lines))
         self._view = memoryview(self._map)
-        self.totals = self._view[lines * LINE_BYTES :].cast("d")[: len(Totals)]
+        self.totals: memoryview[float] = self._view[lines * LINE_BYTES :].cast("d")[: len(Totals)]
         """Of the node; by `Totals`."""
 
     @classmethod
@@ -107,7 +107,7 @@ class Line:
     """One scheduler's part of the page."""
 
     def __init__(self, view: memoryview) -> None:
-        self.flags = view[:2].cast("H")
+        self.flags: memoryview[int] = view[:2].cast("H")
         """Not 0 when a spawn should export."""
         self._bytes = view
         self._running = view[8:16].cast("Q")

@@ -147,7 +147,7 @@ class TraceFile:
         self._start = len(first_line(version))
         self._check_first_line(first_line(version))
         begin = next(self._frames(), None)
-        self.header = None if begin is None else self._unpack(_HEADERS, *begin)
+        self.header: Header | None = None if begin is None else self._unpack(_HEADERS, *begin)
         """None if the writer was killed before it had written it."""
 
     def records(self) -> Iterator[Record]:

@@ -13,7 +13,7 @@ import joblib
 import pytest
 
 import hdphrs
-from hdphrs.joblib import InsideBackend, _set_aside
+from hdphrs.joblib import _InsideBackend, _set_aside
 from tests.executor import batches
 
 pytestmark = [pytest.mark.usefixtures("shared_node"), pytest.mark.slow]
@@ -47,7 +47,7 @@ def test_all_jobs_are_all_cores() -> None:
 def test_nested_calls_are_children_and_need_no_further_process() -> None:
     nested = joblib.Parallel(n_jobs=-1)(joblib.delayed(batches.nested)(3, 3) for _ in range(3))
     assert [leaves for leaves, _, _ in nested] == [27] * 3
-    assert {kind for _, kinds, _ in nested for kind in kinds} == {InsideBackend.__name__}
+    assert {kind for _, kinds, _ in nested for kind in kinds} == {_InsideBackend.__name__}
     pids = {pid for _, _, pids in nested for pid in pids}
     assert len(pids) <= 5
     assert os.getpid() not in pids
