@@ -1,7 +1,7 @@
 """The command line of the benchmarks: runs them one after the other, and prints a table.
 
 `peers` compares hdphrs with other systems instead (`compare/command.py`), `lines` holds it to its bounds beside them
-(`lines/command.py`).
+(`lines/command.py`), `instructions` counts without a clock (`instructions.py`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import signal
 import sys
 from pathlib import Path
 
-from benchmarks import cancelling, ledger, recovery, spawn_get, speedup, startup
+from benchmarks import cancelling, instructions, ledger, recovery, spawn_get, speedup, startup
 from benchmarks.compare import command as peers
 from benchmarks.figures import Figure, table, write_json
 from benchmarks.launch import BenchmarkError
@@ -27,7 +27,7 @@ BENCHMARKS = {
     "cancelling": cancelling.measure,
 }
 
-OTHERS = {"peers": peers.main, "lines": lines.main}
+OTHERS = {"peers": peers.main, "lines": lines.main, "instructions": instructions.main}
 """Those with a command line of their own."""
 
 
@@ -54,7 +54,7 @@ def main() -> int:
             print(f"{name} ...", file=sys.stderr)
             figures += BENCHMARKS[name](options.repeat)
         if options.count:
-            figures += spawn_get.count()
+            figures += instructions.count()
     except BenchmarkError as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 2

@@ -1,7 +1,8 @@
 """The cost of a task that nobody steals: spawn and get, against a plain call.
 
 fib(25) with every call spawned does next to nothing but spawn and get, 242785 times.  On one core there is no
-thief, which gives the pure cost; on two, a thief asks for sparks all the time.
+thief, which gives the pure cost; on two, a thief asks for sparks all the time.  `instructions.py` counts what a clock
+cannot show on a busy machine.
 """
 
 from __future__ import annotations
@@ -13,9 +14,6 @@ from benchmarks.figures import Budget, Figure
 from benchmarks.launch import HDPHRS_RUN, PROGRAMS, launch
 
 SIZE = "25"
-COUNTED_SIZE = "12"
-"""Small: each counted bytecode costs a call of the counter."""
-
 PROGRAM = str(PROGRAMS / "fib_cost.py")
 
 
@@ -31,11 +29,3 @@ def measure(repeat: int) -> Iterator[Figure]:
         where = f"{cores} core{'s' if cores > 1 else ''}"
         yield Figure(f"spawn + get, {where}", "us", added_us, Budget(1.0) if in_budget else None)
         yield Figure(f"spawned fib / plain fib, {where}", "x", ratios, Budget(15.0) if in_budget else None)
-
-
-def count() -> Iterator[Figure]:
-    """Executed bytecodes that spawn + get add to a call: exact, so fit for comparing commits."""
-    run = launch([*HDPHRS_RUN, "--cores", "1", PROGRAM, COUNTED_SIZE, "--count"])
-    facts = json.loads(run.last_line)
-    added = (facts["spawned_bytecodes"] - facts["plain_bytecodes"]) / facts["calls"]
-    yield Figure("spawn + get, counted", "bytecodes", (added,))

@@ -1,16 +1,14 @@
 """Measures, inside one task, fib with every call spawned against plain recursive fib; prints JSON.
 
-hdphrs run --cores 1 benchmarks/programs/fib_cost.py 25 [--count]
+hdphrs run --cores 1 benchmarks/programs/fib_cost.py 25
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 from hdphrs import get, run, spawn
@@ -46,43 +44,12 @@ def measure(number: int, repeat: int) -> dict[str, Any]:
     return {"calls": 2 * plain_fib(number + 1) - 1, "plain_s": plain_s, "spawned_s": spawned_s}
 
 
-def bytecodes_of(fib: Fib, number: int) -> int:
-    """How many bytecode instructions the call executes, in all Python code that it enters."""
-    executed = 0
-
-    def trace(frame: FrameType, event: str, _: Any) -> Any:
-        nonlocal executed
-        frame.f_trace_opcodes = True
-        frame.f_trace_lines = False
-        executed += event == "opcode"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        fib(number)
-    finally:
-        sys.settrace(before)
-    return executed
-
-
-def count(number: int) -> dict[str, Any]:
-    """The task: the same in executed bytecodes, which do not depend on the machine."""
-    return {
-        "calls": 2 * plain_fib(number + 1) - 1,
-        "plain_bytecodes": bytecodes_of(plain_fib, number),
-        "spawned_bytecodes": bytecodes_of(spawned_fib, number),
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("size", type=int)
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--count", action="store_true")
     options = parser.parse_args()
-    facts = run(count, options.size) if options.count else run(measure, options.size, options.repeat)
-    print(json.dumps(facts))
+    print(json.dumps(run(measure, options.size, options.repeat)))
 
 
 if __name__ == "__main__":
