@@ -51,12 +51,12 @@ class Entry:
     cost_s: float
     """What it took to compute."""
     data: bytes
-    """The pickled value."""
+    """The pickled value, or the bulk that it is in."""
 
 
 def encode_entry(entry: Entry) -> bytes:
     """The entry as bytes."""
-    fields = [entry.key, entry.top, entry.path, entry.name, entry.cost_s, entry.data]
+    fields = [entry.key, entry.top, entry.path, entry.name, entry.cost_s, bytes(entry.data)]
     body: bytes = msgpack.packb(fields, use_bin_type=True)
     return _MAGIC + _checksum(body) + body
 

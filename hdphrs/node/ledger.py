@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -22,6 +23,7 @@ from hdphrs.ledger import Entry, Label, Store, open_store
 from hdphrs.protocol.events import Cancelled, Event, Exported, Kept, Placed
 from hdphrs.protocol.pieces import is_keen, is_memo
 from hdphrs.protocol.tasks import PROGRAM, Outcome, Piece, Task, Verdict
+from hdphrs.wire.bulk import bulk_of
 from hdphrs.wire.paths import first_index
 
 T = TypeVar("T")
@@ -178,7 +180,7 @@ class Book:
 
     async def _read(self, keys: Sequence[bytes]) -> list[Entry]:
         store = self._store
-        return [] if store is None else await self._do(partial(store.read, keys)) or []
+        return [] if store is None else await self._do(partial(_fetch, store, keys)) or []
 
     # ---- results ---------------------------------------------------------------------------------------------
 
@@ -278,6 +280,10 @@ class Shelves:
                 chosen.append(key)
                 above = path or None
         return chosen
+
+
+def _fetch(store: Store, keys: Sequence[bytes]) -> list[Entry]:
+    return [replace(entry, data=bulk_of(entry.data)) for entry in store.read(keys)]
 
 
 def _write(store: Store, batch: Sequence[Entry]) -> bool:

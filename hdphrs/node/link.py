@@ -14,7 +14,8 @@ import trio
 
 from hdphrs.config import FRAME_BYTES_MAX
 from hdphrs.wire.framing import FrameDecoder
-from hdphrs.wire.local import RECEIVE_BYTES, encode_frames
+from hdphrs.wire.local import encode_frames
+from hdphrs.wire.passing import CROWDED_S, Backlog, receive
 
 
 class NodeLink:
@@ -25,7 +26,7 @@ class NodeLink:
         self._socket = sock
         self._decoder = FrameDecoder(FRAME_BYTES_MAX)
         self._posted: list[list[Any]] = []
-        self._backlog = bytearray()
+        self._backlog = Backlog(sock)
         self._backlogged = trio.Event()
         self._broken = False
 
@@ -40,42 +41,36 @@ class NodeLink:
         posted, self._posted = self._posted, []
         if self._broken:
             return
-        frame = encode_frames(posted)
-        sent = 0
-        if not self._backlog:
-            try:
-                sent = self._socket.send(frame)
-            except BlockingIOError:
-                pass
-            except OSError:
-                self._broken = True
-                return
-        if sent < len(frame):
-            self._backlog += memoryview(frame)[sent:]
+        try:
+            self._backlog.send(*encode_frames(posted))
+        except OSError:
+            self._break()
+        if self._backlog:
             self._backlogged.set()
 
     async def pump(self) -> None:
         """Send the backlog whenever there is one; runs as long as the link."""
         while not self._broken:
             await self._backlogged.wait()
-            while self._backlog and not self._broken:
+            while self._backlog:
                 await trio.lowlevel.wait_writable(self._socket)
                 try:
-                    with memoryview(self._backlog) as view:
-                        sent = self._socket.send(view[:RECEIVE_BYTES])
-                    del self._backlog[:sent]
-                except BlockingIOError:
-                    continue
+                    if not self._backlog.send_more():
+                        await trio.sleep(CROWDED_S)
                 except OSError:
-                    self._broken = True
+                    self._break()
             self._backlogged = trio.Event()
+
+    def _break(self) -> None:
+        self._broken = True
+        self._backlog.clear()
 
     async def receive(self) -> list[list[Any]] | None:
         """The next messages; None when the other end is gone."""
         while True:
             await trio.lowlevel.wait_readable(self._socket)
             try:
-                data = self._socket.recv(RECEIVE_BYTES)
+                data = receive(self._socket, self._decoder.bulks)
             except BlockingIOError:
                 continue
             except OSError:
@@ -90,7 +85,7 @@ class NodeLink:
         """All that has arrived by now, when the other end is gone."""
         messages: list[list[Any]] = []
         with suppress(OSError):
-            while data := self._socket.recv(RECEIVE_BYTES):
+            while data := receive(self._socket, self._decoder.bulks):
                 messages += self._decode(data)
         return messages
 
@@ -99,5 +94,5 @@ class NodeLink:
 
     def close(self) -> None:
         """Close the socket.  Nobody may be waiting on it."""
-        self._broken = True
+        self._break()
         self._socket.close()

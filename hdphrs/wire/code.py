@@ -41,9 +41,10 @@ import msgpack
 
 from hdphrs.errors import CannotTravelError
 from hdphrs.wire import values
+from hdphrs.wire.bulk import bulk_of
 from hdphrs.wire.capture import Watch, is_constant
 from hdphrs.wire.pickling import Cached, dumps, loads
-from hdphrs.wire.values import dump_arguments, reason, too_large
+from hdphrs.wire.values import arguments_of, dump_arguments, load_call, load_payload, reason, too_large
 
 INLINE = b""
 """The digest of a task whose function travels in its payload."""
@@ -108,13 +109,9 @@ class CodeBook:
             digest, data = page.digest, page.data
         else:
             digest, data = self._pickle(function, name)
-        arguments = dump_arguments(name, args, kwargs)
         if digest:
-            return digest, arguments
-        size = 4 + len(data) + len(arguments)
-        if size > values.PAYLOAD_BYTES_MAX:
-            raise too_large(f"the function and the arguments of task {name} are", size)
-        return INLINE, len(data).to_bytes(4, "big") + data + arguments
+            return digest, dump_arguments(name, args, kwargs)
+        return INLINE, dump_arguments(name, args, kwargs, data)
 
     def key(
         self,
@@ -136,7 +133,7 @@ class CodeBook:
             meaning = page.meaning
         if not meaning:
             return b""
-        return key_of(meaning, args, kwargs, payload if code else payload[4 + int.from_bytes(payload[:4], "big") :])
+        return key_of(meaning, args, kwargs, arguments_of(code, payload))
 
     def adopt(self, function: Callable[..., Any], digest: bytes) -> None:
         """`function` has been unpickled here from the code `digest`: its own spawns reuse that digest."""
@@ -184,7 +181,7 @@ class CodeBook:
         return digest, data
 
     def _publish(self, digest: bytes, data: bytes) -> None:
-        packed = msgpack.packb([self.recursion_limit or sys.getrecursionlimit(), sys.path, data])
+        packed = bulk_of(msgpack.packb([self.recursion_limit or sys.getrecursionlimit(), sys.path, data]))
         with self._registering:
             if digest not in self._registered:
                 self._register(digest, packed)
@@ -231,11 +228,9 @@ class CodeShelf:
         try:
             if digest:
                 function = self._functions.get(digest) or self._unpack(digest)
-                arguments = loads(payload)
+                arguments = load_payload(payload)
             else:
-                end = 4 + int.from_bytes(payload[:4], "big")
-                function = self._inline_function(payload[4:end])
-                arguments = loads(payload[end:])
+                function, arguments = load_call(payload, self._inline_function)
         except BaseException as error:
             raise CannotTravelError(f"task {name} does not unpickle here: {reason(error)}") from error
         if type(arguments) is list:
@@ -243,7 +238,7 @@ class CodeShelf:
         return function, arguments, {}
 
     def _unpack(self, digest: bytes) -> Callable[..., Any]:
-        limit, path, data = msgpack.unpackb(self._taught[digest])
+        limit, path, data = msgpack.unpackb(bytes(self._taught[digest]))
         self._book.recursion_limit = max(self._book.recursion_limit, limit)
         # A spawned call takes three frames (function, get, and the C stack's counter) where a plain one takes one.
         sys.setrecursionlimit(max(sys.getrecursionlimit(), 3 * limit + 1000))

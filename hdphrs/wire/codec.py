@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from hdphrs.protocol import messages as m
 from hdphrs.protocol.tasks import (
@@ -33,6 +33,7 @@ from hdphrs.protocol.tasks import (
     TaskRef,
     Verdict,
 )
+from hdphrs.wire.bulk import Bulk
 from hdphrs.wire.rows import Pack, Rows, Unpack, wrong
 
 T = TypeVar("T")
@@ -102,6 +103,13 @@ def unpack_bytes(value: object) -> bytes:
     return value
 
 
+def unpack_payload(value: object) -> bytes:
+    """Bytes, or what stands for many of them."""
+    if type(value) is not bytes and not isinstance(value, Bulk):
+        raise wrong("payload", value)
+    return cast(bytes, value)
+
+
 def unpack_str(value: object) -> str:
     if type(value) is not str:
         raise wrong("text", value)
@@ -157,7 +165,7 @@ def unpack_task(value: object) -> Task:
         unpack_str(name),
         unpack_bytes(path),
         unpack_bytes(code),
-        unpack_bytes(payload),
+        unpack_payload(payload),
         unpack_bool(supervised),
         unpack_bytes(memo),
     )
@@ -234,7 +242,7 @@ def unpack_outcome(value: object) -> Outcome:
     known = _VERDICTS.get(verdict) if type(verdict) is int else None
     if known is None:
         raise wrong("verdict", verdict)
-    return Outcome(known, unpack_bytes(data), unpack_many(crashes, unpack_crash, "crashes"), unpack_seconds(cost_s))
+    return Outcome(known, unpack_payload(data), unpack_many(crashes, unpack_crash, "crashes"), unpack_seconds(cost_s))
 
 
 def pack_address(address: tuple[str, int]) -> list[object]:
@@ -298,7 +306,7 @@ BY_ANNOTATION: Final[dict[Any, tuple[Pack, Unpack]]] = {
     RequestId: (itself, unpack_natural),
     RecallId: (itself, unpack_natural),
     bool: (itself, unpack_bool),
-    bytes: (itself, unpack_bytes),
+    bytes: (itself, unpack_payload),  # code may be large
     TaskRef: (pack_ref, unpack_ref),
     Spark: (pack_spark, unpack_spark),
     Outcome: (pack_outcome, unpack_outcome),

@@ -1,5 +1,7 @@
 """Frames: a length of four bytes, big-endian, then one msgpack object of that many bytes.
 
+A large payload (`bulk.py`) may travel beside its frame; then there is a token in its place.
+
 What lives here: objects to bytes and bytes to objects, for the links between processes of one host and for
 the connections between nodes.  What the objects mean is the business of `codec.py` and of the links.
 
@@ -10,12 +12,15 @@ keys, and allocates at most `EXPANSION_MAX` bytes for each byte of a frame.  Wha
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgpack
 
 from hdphrs.config import FRAME_BYTES_MAX
 from hdphrs.errors import CannotTravelError, InternalError, ProtocolError
+from hdphrs.wire.bulk import Bulk
 
 HEADER_BYTES: Final = 4
 
@@ -33,15 +38,22 @@ _COPY_BYTES_MAX: Final = 1 << 14
 """Up to this size a copy of a frame's bytes is cheaper than a view of them."""
 
 
-def encode_frame(obj: object) -> bytes:
-    """One object (None, bool, int, float, str, bytes, and lists, tuples and maps of these) as one frame.
+TOKEN: Final = msgpack.ExtType(1, b"")
+"""Stands in a frame for a bulk that is not in it."""
+
+Carry = Callable[[Bulk], object]
+"""What a frame holds in place of a bulk: the bytes, or `TOKEN` if it gets there in some other way."""
+
+
+def encode_frame(obj: object, carry: Carry = bytes) -> bytes:
+    """One object (None, bool, int, float, str, bytes, bulk, and lists, tuples and maps of these) as one frame.
 
     Raises:
         CannotTravelError: it is larger than `FRAME_BYTES_MAX`.
         InternalError: it holds something that no frame can hold.
     """
     try:
-        body: bytes = msgpack.packb(obj, use_bin_type=True)
+        body = encode_object(obj, carry)
     except (TypeError, ValueError, OverflowError) as error:
         raise InternalError(f"no frame can hold this: {error}") from error
     if len(body) > FRAME_BYTES_MAX:
@@ -50,6 +62,18 @@ def encode_frame(obj: object) -> bytes:
             f"pass large data by reference (a file, a URL) or in smaller pieces"
         )
     return len(body).to_bytes(HEADER_BYTES, "big") + body
+
+
+def encode_object(obj: object, carry: Carry = bytes) -> bytes:
+    """The body of a frame; what no frame can hold is a `TypeError`, a `ValueError` or an `OverflowError`."""
+
+    def default(value: object) -> object:
+        if isinstance(value, Bulk):
+            return carry(value)
+        raise TypeError(f"a {type(value).__name__}")
+
+    body: bytes = msgpack.packb(obj, use_bin_type=True, default=default)
+    return body
 
 
 class FrameDecoder:
@@ -61,6 +85,8 @@ class FrameDecoder:
 
     def __init__(self, bytes_max: int = FRAME_BYTES_MAX) -> None:
         self.bytes_max = bytes_max
+        self.bulks: deque[Bulk] = deque()
+        """Those that have arrived, for the tokens to come."""
         self._buffer = bytearray()
         self._needed = HEADER_BYTES
         """Bytes of `_buffer` without which nothing can be decoded."""
@@ -106,29 +132,50 @@ class FrameDecoder:
     def _unpack(self, data: bytes | bytearray | memoryview, body: int, end: int) -> object:
         try:
             if end - body <= _COPY_BYTES_MAX:
-                return decode_object(data[body:end])
+                return decode_object(data[body:end], self._take_bulk)
             with memoryview(data) as view, view[body:end] as part:
-                return decode_object(part)
+                return decode_object(part, self._take_bulk)
         except ProtocolError as error:
             self._fault = str(error)
             raise
+
+    def _take_bulk(self) -> Bulk:
+        if not self.bulks:
+            raise ProtocolError("a malformed frame: a token for nothing")
+        return self.bulks.popleft()
 
     def _violation(self, what: str) -> ProtocolError:
         self._fault = what
         return ProtocolError(what)
 
 
-def decode_object(part: bytes | bytearray | memoryview) -> Any:
-    """The object in the body of a frame.
+def _no_bulk() -> Bulk:
+    raise ProtocolError("a malformed frame: a token where there are none")
+
+
+def decode_object(part: bytes | bytearray | memoryview, take_bulk: Callable[[], Bulk] = _no_bulk) -> Any:
+    """The object in the body of a frame; `take_bulk` gives the next bulk for a token.
 
     Raises:
         ProtocolError: there is none, or more than one.
     """
+
+    def resolve(code: int, data: bytes) -> Bulk:
+        if code != TOKEN.code:
+            raise ProtocolError(f"a malformed frame: an extension of type {code}")
+        return take_bulk()
+
     try:
         if len(part) < _TRUSTED_BYTES:
             _verify_lengths(part)
         return msgpack.unpackb(
-            part, raw=False, strict_map_key=True, max_array_len=ITEMS_MAX, max_map_len=ITEMS_MAX, max_ext_len=0
+            part,
+            raw=False,
+            strict_map_key=True,
+            max_array_len=ITEMS_MAX,
+            max_map_len=ITEMS_MAX,
+            max_ext_len=0,
+            ext_hook=resolve,
         )
     except (ValueError, TypeError, OverflowError, MemoryError, msgpack.UnpackException) as error:
         raise ProtocolError(f"a malformed frame: {error or type(error).__name__}") from error

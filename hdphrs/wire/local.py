@@ -16,7 +16,9 @@ from typing import Any, Final, TypeVar
 from hdphrs.config import FRAME_BYTES_MAX
 from hdphrs.errors import CannotTravelError
 from hdphrs.protocol.tasks import Task
+from hdphrs.wire.bulk import Bulk
 from hdphrs.wire.framing import ITEMS_MAX, FrameDecoder, encode_frame
+from hdphrs.wire.passing import Cargo, receive, send_all
 
 # To the node.
 READY: Final = 1  # [READY]: this process can take work; [READY, reliable, ledger] from the root node: the run begins
@@ -40,8 +42,6 @@ NODES: Final = 11  # [NODES, [own id, other ids ...]]; to the program [NODES, id
 QUIT: Final = 12  # [QUIT]
 STOP: Final = 18  # [STOP, [[ref, replica], ...]]: nobody wants these any more
 FAILED: Final = 13  # [FAILED, sentence]: the run cannot begin, or is over
-
-RECEIVE_BYTES = 1 << 18
 
 CHUNK_BYTES_MAX = 16 << 20
 """Payloads that share one message: small ones travel together, large ones alone."""
@@ -74,14 +74,22 @@ def exported_bytes(item: list[Any]) -> int:
     return len(item[1][_PAYLOAD])
 
 
-def encode_frames(messages: Sequence[list[Any]]) -> bytes:
-    """The messages as one frame; as several if they are many, as one each if together they exceed a frame's size."""
+def encode_frames(messages: Sequence[list[Any]]) -> tuple[bytes, list[Bulk]]:
+    """The messages as one frame, and the bulks that go beside it; as several frames if they are many, as one each if
+    together they exceed a frame's size."""
     if len(messages) > ITEMS_MAX:
-        return b"".join(encode_frames(messages[i : i + ITEMS_MAX]) for i in range(0, len(messages), ITEMS_MAX))
+        return _joined([encode_frames(messages[i : i + ITEMS_MAX]) for i in range(0, len(messages), ITEMS_MAX)])
+    cargo = Cargo()
     try:
-        return encode_frame(messages)
+        return encode_frame(messages, cargo.carry), cargo.bulks
     except CannotTravelError:
-        return b"".join(encode_frame([message]) for message in messages)
+        if len(messages) == 1:
+            raise
+        return _joined([encode_frames([message]) for message in messages])
+
+
+def _joined(parts: Sequence[tuple[bytes, list[Bulk]]]) -> tuple[bytes, list[Bulk]]:
+    return b"".join(frame for frame, _ in parts), [bulk for _, bulks in parts for bulk in bulks]
 
 
 class Link:
@@ -98,15 +106,15 @@ class Link:
         Raises:
             ConnectionError: the node is gone.
         """
-        frame = encode_frames(messages)
+        frame, bulks = encode_frames(messages)
         with self._sending:
-            self._socket.sendall(frame)
+            send_all(self._socket, frame, bulks)
 
     def receive(self, *, block: bool) -> list[list[Any]] | None:
         """The messages that have arrived, at least one if `block`; None when the node is gone."""
         while True:
             try:
-                data = self._socket.recv(RECEIVE_BYTES, 0 if block else socket.MSG_DONTWAIT)
+                data = receive(self._socket, self._decoder.bulks, block=block)
             except BlockingIOError:
                 return []
             except ConnectionError:

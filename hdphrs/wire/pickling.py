@@ -7,6 +7,7 @@ What lives here: cloudpickle, with what a distributed `__main__` needs beyond it
 - Exceptions that are frozen dataclasses travel; plain pickle can take them apart, but not put them together again.
 - Receiving an instance never changes a class that this process has defined itself.  Plain cloudpickle would set all its
   attributes to what they were when the sender got its copy.
+- Large buffers, those of arrays above all, stay where they are and travel beside the pickle.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from weakref import WeakSet
 
 import cloudpickle
 from cloudpickle import cloudpickle as internals
+
+from hdphrs.wire.bulk import BULK_BYTES_MIN, scatter
 
 PICKLE_PROTOCOL = 5
 
@@ -42,10 +45,31 @@ _received: WeakSet[type] = WeakSet()
 
 def dumps(value: object) -> bytes:
     """Pickle anything, functions and classes of `__main__` by value."""
+    return _dump(value, None)
+
+
+def dump_parts(value: object) -> tuple[bytes, list[memoryview]]:
+    """Pickle anything; its large buffers are left where they are, for `gather`."""
+    buffers: list[memoryview] = []
+
+    def stays_in(buffer: pickle.PickleBuffer) -> bool:
+        try:
+            raw = buffer.raw()
+        except BufferError:  # it has gaps
+            return True
+        if raw.nbytes < BULK_BYTES_MIN:
+            return True
+        buffers.append(raw)
+        return False
+
+    return _dump(value, stays_in), buffers
+
+
+def _dump(value: object, stays_in: Callable[[pickle.PickleBuffer], bool] | None) -> bytes:
     if "__mp_main__" in sys.modules:
         cloudpickle.register_pickle_by_value(sys.modules["__mp_main__"])
     with io.BytesIO() as file:
-        _Pickler(file, PICKLE_PROTOCOL).dump(value)
+        _Pickler(file, PICKLE_PROTOCOL, stays_in).dump(value)
         return file.getvalue()
 
 
@@ -54,6 +78,13 @@ def loads(data: bytes) -> Any:
     if len(data) <= _SEARCH_BYTES_MAX and _SKELETON not in data:
         return pickle.loads(data)
     return _Unpickler(io.BytesIO(data)).load()
+
+
+def load_parts(payload: memoryview, start: int = 0) -> Any:
+    """What was pickled into a payload, from `start` on.  Its arrays are views of the payload, and may be written to if
+    that may be, and if they could be where they came from."""
+    pickled, buffers = scatter(payload, start)
+    return _Unpickler(_Reader(pickled), buffers=buffers).load()
 
 
 def by_reference(named: object) -> bool:
@@ -82,8 +113,10 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     So the function is pickled hollow first, then the wrapper, and then the function's state as part of the wrapper's.
     """
 
-    def __init__(self, file: io.BytesIO, protocol: int) -> None:
-        super().__init__(file, protocol)
+    def __init__(
+        self, file: io.BytesIO, protocol: int, buffer_callback: Callable[[pickle.PickleBuffer], bool] | None
+    ) -> None:
+        super().__init__(file, protocol, buffer_callback)
         self._begun: set[int] = set()
         self._hollow: set[int] = set()
 
@@ -138,6 +171,28 @@ def _reduce_exception(error: BaseException) -> Any:
 
 def _set_attributes(error: BaseException, state: Mapping[str, Any]) -> None:
     vars(error).update(state)
+
+
+class _Reader:
+    """A file over memory that is not copied first."""
+
+    def __init__(self, memory: memoryview) -> None:
+        self._rest = memory
+
+    def read(self, size: int) -> bytes:
+        part, self._rest = bytes(self._rest[:size]), self._rest[size:]
+        return part
+
+    def readinto(self, buffer: memoryview) -> int:
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
+
+    def readline(self) -> bytes:
+        line = io.BytesIO(self._rest).readline()
+        self._rest = self._rest[len(line) :]
+        return line
 
 
 class _Unpickler(pickle.Unpickler):

@@ -22,8 +22,6 @@ from itertools import islice
 from struct import Struct
 from typing import Any, Final, TypeVar
 
-import msgpack
-
 from hdphrs.config import WIRE_VERSION, CoreConfig
 from hdphrs.errors import InternalError, ProtocolError
 from hdphrs.protocol import effects as fx
@@ -31,7 +29,7 @@ from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.tasks import Crash, Origin, Outcome, Task, TaskRef
 from hdphrs.wire import codec as c
-from hdphrs.wire.framing import decode_object
+from hdphrs.wire.framing import decode_object, encode_object
 from hdphrs.wire.rows import Pack, Rows, Unpack, wrong
 
 T = TypeVar("T")
@@ -199,7 +197,7 @@ class TraceFile:
 
 def _frame(packed: list[object]) -> bytes:
     try:
-        body: bytes = msgpack.packb(packed, use_bin_type=True)
+        body = encode_object(packed)
     except (TypeError, ValueError, OverflowError) as error:
         raise InternalError(f"no trace can hold this: {error}") from error
     both = len(body).to_bytes(4, "big") + zlib.crc32(body).to_bytes(4, "big")

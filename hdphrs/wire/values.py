@@ -1,7 +1,7 @@
-"""Arguments, results and exceptions as bytes.
+"""Arguments, results and exceptions as payloads: bytes, or what stands for many of them (`bulk.py`).
 
 What lives here: pickling, with errors that say which argument of which task does not travel.  Only a program and a
-scheduler call this; a node process passes the bytes on and never looks inside.
+scheduler call this; a node process passes payloads on and never looks inside.
 
 Pickling runs the user's code, which may raise anything, `SystemExit` included.  Whatever it raises is the outcome of
 that one task.  Only Ctrl-C goes through, where a program may be listening.
@@ -13,9 +13,9 @@ import pickle
 import reprlib
 import textwrap
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgpack
 
@@ -29,11 +29,17 @@ from hdphrs.errors import (
     TaskLostError,
 )
 from hdphrs.protocol.tasks import Crash, Outcome, Verdict
+from hdphrs.wire.bulk import BULK_BYTES_MIN, aligned, bulk_of, gather, view_of
 from hdphrs.wire.codec import unpack_str
 from hdphrs.wire.framing import decode_object
-from hdphrs.wire.pickling import PICKLE_PROTOCOL, PLAIN, dumps, loads
+from hdphrs.wire.pickling import PICKLE_PROTOCOL, PLAIN, dump_parts, dumps, load_parts, loads
 
 PACKAGE = str(Path(__file__).parent.parent)
+
+T = TypeVar("T")
+
+FUNCTION_SIZE_BYTES = 4
+"""In front of a function that travels with its arguments: its size."""
 
 PAYLOAD_BYTES_MAX = FRAME_BYTES_MAX - CoreConfig().give_bytes_max - (1 << 20)
 """A call, a function or an outcome; the rest of the frame is for what surrounds it: a large spark may go to a thief
@@ -46,24 +52,21 @@ TEXT_CHARS_MAX = 1 << 20
 """Of an exception's message, and of its traceback; the middle of a longer one is left out."""
 
 
-def dump(value: object) -> bytes:
-    """Pickle anything, functions and classes of `__main__` by value."""
-    return pickle.dumps(value, PICKLE_PROTOCOL) if type(value) in PLAIN else dumps(value)
+Parts = tuple[bytes, Sequence[memoryview]]
+"""A pickle, and the buffers that are not in it."""
 
 
-def dump_arguments(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
-    """Pickle the arguments of a call of `name`: a tuple, or the list [tuple, dict] if there are keywords.
+def dump_arguments(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], function: bytes = b"") -> bytes:
+    """The payload of a call of `name`: its arguments, a tuple, or the list [tuple, dict] if there are keywords.
+
+    Args:
+        function: pickled, if it travels in front of them.
 
     Raises:
         CannotTravelError: naming the argument, or their size.
     """
     try:
-        if kwargs:
-            data = dumps([args, dict(kwargs)])
-        elif PLAIN.issuperset(map(type, args)):
-            data = pickle.dumps(args, PICKLE_PROTOCOL)
-        else:
-            data = dumps(args)
+        pickled, buffers = _parts([args, dict(kwargs)]) if kwargs else _parts_of_tuple(args)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -72,9 +75,54 @@ def dump_arguments(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
         for label, arg in named:
             _check(f"{label} of task {name} (a {_type_name(arg)})", arg)
         raise CannotTravelError(f"the arguments of task {name} do not pickle: {reason(error)}") from error
-    if len(data) > PAYLOAD_BYTES_MAX:
-        raise too_large(f"the arguments of task {name} are", len(data))
-    return data
+    size = len(pickled) + sum(map(len, buffers))
+    if size > PAYLOAD_BYTES_MAX:
+        raise too_large(f"the arguments of task {name} are", size)
+    if not function:
+        return _payload(pickled, buffers)
+    size += FUNCTION_SIZE_BYTES + len(function)
+    if size > PAYLOAD_BYTES_MAX:
+        raise too_large(f"the function and the arguments of task {name} are", size)
+    return gather(len(function).to_bytes(FUNCTION_SIZE_BYTES, "big") + function, pickled, buffers)
+
+
+def load_payload(payload: bytes) -> Any:
+    """What was pickled: a value, or the arguments of a call whose function does not travel with them."""
+    return loads(payload) if len(payload) < BULK_BYTES_MIN else load_parts(view_of(payload))
+
+
+def load_call(payload: bytes, load_function: Callable[[bytes], T]) -> tuple[T, Any]:
+    """The function in front of the arguments, as `load_function` makes it of its pickle, and these."""
+    is_large = len(payload) >= BULK_BYTES_MIN
+    view = view_of(payload) if is_large else memoryview(payload)
+    end = _end_of_function(view)
+    function = load_function(bytes(view[FUNCTION_SIZE_BYTES:end]))
+    return function, load_parts(view, aligned(end)) if is_large else loads(payload[end:])
+
+
+def arguments_of(code: bytes, payload: bytes) -> bytes:
+    """The arguments, as they are in the payload of a task with this code."""
+    data = bytes(payload)
+    if code:
+        return data
+    end = _end_of_function(data)
+    return data[aligned(end) if len(data) >= BULK_BYTES_MIN else end :]
+
+
+def _end_of_function(payload: bytes | memoryview) -> int:
+    return FUNCTION_SIZE_BYTES + int.from_bytes(payload[:FUNCTION_SIZE_BYTES], "big")
+
+
+def _parts(value: object) -> Parts:
+    return (pickle.dumps(value, PICKLE_PROTOCOL), ()) if type(value) in PLAIN else dump_parts(value)
+
+
+def _parts_of_tuple(values: tuple[Any, ...]) -> Parts:
+    return (pickle.dumps(values, PICKLE_PROTOCOL), ()) if PLAIN.issuperset(map(type, values)) else dump_parts(values)
+
+
+def _payload(pickled: bytes, buffers: Sequence[memoryview]) -> bytes:
+    return pickled if len(pickled) < BULK_BYTES_MIN and not buffers else gather(b"", pickled, buffers)
 
 
 def too_large(what: str, size: int) -> CannotTravelError:
@@ -88,15 +136,16 @@ def too_large(what: str, size: int) -> CannotTravelError:
 def dump_result(name: str, value: object, cost_s: float = 0.0) -> Outcome:
     """The outcome of a task that has returned `value` after so long; an error that says so if that does not travel."""
     try:
-        data = dump(value)
+        pickled, buffers = _parts(value)
     except BaseException as error:
         refusal = CannotTravelError(
             f"the result of task {name} (a {_type_name(value)}) does not pickle: {reason(error)}"
         )
         return dump_error(name, refusal)
-    if len(data) > PAYLOAD_BYTES_MAX:
-        return dump_error(name, too_large(f"the result of task {name} (a {_type_name(value)}) is", len(data)))
-    return Outcome(Verdict.VALUE, data, (), cost_s)
+    size = len(pickled) + sum(map(len, buffers))
+    if size > PAYLOAD_BYTES_MAX:
+        return dump_error(name, too_large(f"the result of task {name} (a {_type_name(value)}) is", size))
+    return Outcome(Verdict.VALUE, _payload(pickled, buffers), (), cost_s)
 
 
 def dump_error(name: str, error: BaseException) -> Outcome:
@@ -114,7 +163,7 @@ def dump_error(name: str, error: BaseException) -> Outcome:
     if pickled is not None and len(pickled) + sum(map(_utf8_size, texts)) > PAYLOAD_BYTES_MAX:
         flaw = f"that exception is {_bytes(len(pickled))} pickled, the limit is {_bytes(PAYLOAD_BYTES_MAX)}"
         pickled = None
-    return Outcome(Verdict.RAISED, msgpack.packb([pickled, *texts, _clean(flaw)]))
+    return Outcome(Verdict.RAISED, bulk_of(msgpack.packb([pickled, *texts, _clean(flaw)])))
 
 
 def load_outcome(outcome: Outcome) -> tuple[bool, Any]:
@@ -122,13 +171,13 @@ def load_outcome(outcome: Outcome) -> tuple[bool, Any]:
     match outcome.verdict:
         case Verdict.VALUE:
             try:
-                return True, loads(outcome.data)
+                return True, load_payload(outcome.data)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
                 return False, CannotTravelError(f"a result does not unpickle here: {reason(error)}")
         case Verdict.RAISED:
-            return False, _load_error(outcome.data)
+            return False, _load_error(bytes(outcome.data))
         case Verdict.CRASHED:
             return False, _crash_error(_decoded(outcome.data), outcome.crashes)
         case Verdict.LOST:

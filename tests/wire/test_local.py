@@ -25,13 +25,13 @@ def test_chunks_keep_the_order_and_are_small_unless_one_item_is_large(sizes: lis
 def test_messages_that_exceed_a_frame_together_travel_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(framing, "FRAME_BYTES_MAX", 100)
     messages = [[local.CODE, bytes([i]), bytes(60)] for i in range(3)]
-    frames = framing.FrameDecoder().feed(local.encode_frames(messages))
+    frames = framing.FrameDecoder().feed(local.encode_frames(messages)[0])
     assert frames == [[message] for message in messages]
 
 
 def test_more_messages_than_a_list_may_have_items_travel_in_several_frames() -> None:
     messages = [[local.DELIVER, slot] for slot in range(framing.ITEMS_MAX + 1)]
-    frames = framing.FrameDecoder().feed(local.encode_frames(messages))
+    frames = framing.FrameDecoder().feed(local.encode_frames(messages)[0])
     assert [message for frame in frames for message in frame] == messages
     assert len(frames) == 2
 
