@@ -263,6 +263,7 @@ async def _listen_to_program(program: NodeLink, driver: Driver, hear: Callable[[
         if messages[-1] == [local.BYE]:
             break
         hear([understand(PROGRAM, message) for message in messages])
+        messages.clear()  # they may be large, and the next ones far
     driver.handle([Terminate()])
 
 

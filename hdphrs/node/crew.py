@@ -10,7 +10,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import trio
 
@@ -67,6 +67,13 @@ Handle = Callable[[Sequence[Event]], None]
 Spread = Callable[[bytes, float, bytes], None]
 
 
+class _Ended(NamedTuple):
+    """What is remembered of a task: not its payload."""
+
+    name: str
+    path: bytes
+
+
 class _Scheduler:
     """One scheduler as its node sees it: a process, a link, and what has been handed to it."""
 
@@ -80,7 +87,7 @@ class _Scheduler:
         """Serial of the task for which its helper thread was last asked to speak."""
         self.handed: dict[int, Spark] = {}
         """By serial, what it has got and not answered."""
-        self.ended: dict[int, Task] = {}
+        self.ended: dict[int, _Ended] = {}
         """By serial, the tasks that it has answered last: sparks that they did not get may still run."""
         self.arguments: dict[int, str] = {}
         """serial -> a summary of the arguments, of those that have crashed before."""
@@ -109,7 +116,8 @@ class _Scheduler:
     def take_back(self, ref: TaskRef, replica: int) -> Task:
         """It has answered, or given back, this task."""
         serial = self._serials.pop((ref, replica))
-        task = self.ended[serial] = self.handed.pop(serial).task
+        task = self.handed.pop(serial).task
+        self.ended[serial] = _Ended(task.name, task.path)
         if len(self.ended) > ENDED_MAX:
             del self.ended[next(iter(self.ended))]
         self.arguments.pop(serial, None)
@@ -292,6 +300,7 @@ class Crew:
     async def _listen(self, scheduler: _Scheduler) -> None:
         while (messages := await scheduler.link.receive()) is not None:
             self._hear(scheduler, messages)
+            messages.clear()  # they may be large, and the next ones far
 
     def _hear(self, scheduler: _Scheduler, messages: list[list[Any]]) -> None:
         assert self._handle is not None

@@ -257,6 +257,7 @@ class ProgramPort:
                 messages.append([local.BYE])
             with suppress(OSError):  # the receiver sees the end of the link too, and fails every future
                 self._link.send(*_together(messages))
+            del messages[:], batch[:]  # as in `_receive`
         self._sent.set()
 
     def _receive(self) -> None:
@@ -265,6 +266,7 @@ class ProgramPort:
             while (messages := self._link.receive(block=True)) is not None:
                 for message in messages:
                     self._hear(message)
+                del message, messages[:]  # they may be large, and the next ones far
         finally:
             if not self._closed:
                 self._lose()

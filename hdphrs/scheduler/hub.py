@@ -231,6 +231,7 @@ class Hub:
             function = take(future)
             if function is not None:
                 self._execute(future, plain(function))
+            del future, function  # idle stacks keep no task's arguments
 
     def _suspend(self) -> None:
         """Leave the running task where it is until somebody has its greenlet go on."""

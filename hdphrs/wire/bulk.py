@@ -77,7 +77,7 @@ class Bulk:
         """
         self._size = size
         self._data = data
-        self.descriptor = descriptor
+        self.descriptor: int | None = descriptor
         if descriptor is not None:
             _open.add(descriptor)
 
