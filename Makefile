@@ -2,14 +2,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check unit bench spin mutants explore sim fuzz cover prove clean bench-peers
+.PHONY: setup demo test check unit bench spin mutants explore sim fuzz cover prove docs clean bench-peers
 
 setup: .venv/ready
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hdphrs needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv .venv || { apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv .venv; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs]'
 	@if test -d .git; then git config core.hooksPath .githooks; fi
 	touch $@
 
@@ -54,6 +54,10 @@ cover: setup
 	$(BIN)/coverage report
 
 prove: spin explore sim mutants fuzz cover
+
+# The site, into build/site; the tests build it too, and look at it.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: setup
 	$(BIN)/python -m benchmarks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from typing import NoReturn
@@ -43,7 +44,7 @@ def main() -> NoReturn:
     except click.Abort:
         status = -signal.SIGINT
     except click.ClickException as error:
-        say(error.format_message())
+        say(_with_advice(error))
         status = EXIT_USAGE
     except HdphrsError as error:
         say(str(error))
@@ -53,3 +54,14 @@ def main() -> NoReturn:
 
         end_as_if_killed_by(-status)
     sys.exit(status)
+
+
+def _with_advice(error: click.ClickException) -> str:
+    """What click says of a mistake, and what a newcomer may have meant, in one line."""
+    sentence = error.format_message()
+    if not isinstance(error, click.UsageError) or error.ctx is None or not isinstance(error.ctx.command, click.Group):
+        return sentence
+    (word,) = re.findall(r"'(.*)'", sentence) or [""]
+    if error.ctx.parent is None and word.endswith(".py"):
+        return f"{sentence} To run it: {error.ctx.command_path} run {word}"
+    return f"{sentence} See {error.ctx.command_path} --help"

@@ -185,7 +185,12 @@ class ProgramPort:
         return self._nodes
 
     def run(self, main: Callable[..., T], args: tuple[Any, ...]) -> T:
-        return self.wait(self.place(ROOT, main, args, None))
+        future = self.place(ROOT, main, args, None)
+        try:
+            return self.wait(future)
+        except KeyboardInterrupt:  # nobody else has the future, so nobody could cancel it
+            self.cancel(future)
+            raise
 
     def close(self) -> None:
         """Tell the root node that the program has ended."""

@@ -45,7 +45,7 @@ def test_a_ledger_is_listed_measured_verified_and_shrunk(start: Start, tmp_path:
         (["ledger", "ls", "nowhere"], "there is no ledger in nowhere"),
         (["ledger", "stat", "file:///nowhere/at/all"], "there is no ledger at file:///nowhere/at/all"),
         (["ledger", "gc", "--max", "x", "."], "Invalid value for '--max': expected a size like 2G, not 'x'"),
-        (["ledger"], "Missing command."),
+        (["ledger"], "Missing command. See hdphrs ledger --help"),
         (["run", "--ledger-max", "x", "prog.py"], "Invalid value for '--ledger-max': expected a size like 2G, not 'x'"),
         (
             ["run", "--ledger", "/dev/null", "prog.py"],

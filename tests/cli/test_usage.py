@@ -16,8 +16,9 @@ NO_PROGRAM = "cannot run nowhere.py: No such file or directory"
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ([], "Missing command."),
-        (["frob"], "No such command 'frob'."),
+        ([], "Missing command. See hdphrs --help"),
+        (["frob"], "No such command 'frob'. See hdphrs --help"),
+        (["prog.py"], "No such command 'prog.py'. To run it: hdphrs run prog.py"),
         (["run"], "Missing argument 'prog.py'."),
         (["run", "nowhere.py"], NO_PROGRAM),
         (["run", "."], "cannot run .: it is a directory"),

@@ -74,6 +74,34 @@ def test_scheduler_whose_cancelled_task_does_not_end_is_replaced_and_nobody_is_b
     assert "task hang, which was cancelled and did not end; it is replaced" in completed.stderr
 
 
+def test_ctrl_c_in_run_cancels_the_task_that_nobody_else_knows(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import hdphrs, os, signal, sys, threading, time
+        from pathlib import Path
+
+        def hang(path):
+            Path(path).touch()
+            while True:
+                pass
+
+        def interrupt():
+            while not Path(sys.argv[1]).exists():
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        threading.Thread(target=interrupt).start()
+        try:
+            hdphrs.run(hang, sys.argv[1])
+        except KeyboardInterrupt:
+            print("interrupted")
+        print(hdphrs.run(abs, -3))
+        """
+    )
+    completed = cluster.run("--cores", 1, program, cluster.folder / "begun")
+    assert (completed.returncode, completed.stdout) == (0, "interrupted\n3\n")
+
+
 def test_scopes_and_waits_mean_the_same_in_the_program_and_in_a_task(cluster: Cluster) -> None:
     program = cluster.write(
         """
