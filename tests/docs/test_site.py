@@ -29,7 +29,7 @@ WORDS_MIN = 5
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     completed = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder],
         cwd=ROOT,
         env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
@@ -37,7 +37,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         timeout=120,
         check=False,
     )
-    assert (completed.returncode, completed.stderr) == (0, "")
+    assert completed.returncode == 0, completed.stderr
     return folder
 
 
@@ -73,7 +73,7 @@ def pages(site: Path) -> dict[Path, Page]:
 
 @pytest.mark.slow
 def test_no_page_loads_anything_from_elsewhere(pages: dict[Path, Page]) -> None:
-    assert len(pages) > 25
+    assert {"0001-no-names-in-the-file-system.html", "first-program.html", "api.html"} <= {path.name for path in pages}
     assert [(path.name, load) for path, page in pages.items() for load in page.loads if urlsplit(load).netloc] == []
 
 
