@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import trio
 
 from hdphrs.api.board import Board
-from hdphrs.config import PIECE_COST_S
 from hdphrs.errors import StartError
 from hdphrs.node.books import Books, Work
 from hdphrs.node.last_words import LastWords
@@ -38,21 +37,11 @@ from hdphrs.protocol.events import (
 from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Piece, Spark, Task, TaskRef
 from hdphrs.wire import local
 from hdphrs.wire.codec import pack_outcome, pack_spark, unpack_outcome, unpack_piece, unpack_task
-from hdphrs.wire.page import BEAT, LOOK, SPEAK, Page
+from hdphrs.wire.page import LOOK, SPEAK, Page
 from hdphrs.wire.settings import NodeSettings
 
 NUDGE_S = 1e-3
 """How long a scheduler may leave the demand byte unanswered before its helper thread is asked."""
-
-BEAT_S_MIN = 20e-3
-BEAT_S_MAX = 0.1
-"""How often running tasks are looked at: twice as often as they may leave pieces, for what takes long is seen twice."""
-
-LEDGER_BEAT_S = 25e-3
-"""That in a run with a ledger, see `hdphrs/scheduler/note.py`."""
-
-CROWDED_S = 10e-3
-"""How often a scheduler is looked at that is in one task and has got others too."""
 
 STOP_S = 0.25
 """How long schedulers may take to end by themselves."""
@@ -83,14 +72,14 @@ class _Scheduler:
         self.link = NodeLink(process.work)
         self.errors = LastWords(process.errors)
         self.ready = False
-        self.nudged = 0
-        """Serial of the task for which its helper thread was last asked to speak."""
         self.handed: dict[int, Spark] = {}
         """By serial, what it has got and not answered."""
         self.ended: dict[int, _Ended] = {}
         """By serial, the tasks that it has answered last: sparks that they did not get may still run."""
         self.arguments: dict[int, str] = {}
         """serial -> a summary of the arguments, of those that have crashed before."""
+        self.fed = False
+        """Whether it has got tasks since it was hungry."""
         self.stopped = False
         """Whether something has just been cancelled that it has."""
         self.replaced = False
@@ -158,6 +147,8 @@ class Crew:
         self._spread: Spread | None = None
         self._board: Board[bytes] = Board()
         self._nudged = trio.Event()
+        self._wanted = False
+        """Whether somebody is hungry whom the pool cannot feed."""
         self._counters: dict[str, int] = {}
         self._stopping = False
         self._schedulers: dict[Origin, _Scheduler] = {}
@@ -174,10 +165,12 @@ class Crew:
     def start(self, origin: Origin, sparks: Sequence[Spark]) -> None:
         """Effect `Start`."""
         scheduler = self._schedulers[origin]
+        scheduler.fed = True
         first, self._next_serial = self._next_serial, self._next_serial + len(sparks)
         for chunk in local.chunks(enumerate(sparks, first), _payload_bytes):
             scheduler.link.post([local.START, [scheduler.hand(serial, spark) for serial, spark in chunk]])
-        self._nudged.set()
+        if self._wanted:
+            self._nudged.set()
 
     def deliver(self, origin: Origin, slot: int, outcome: Outcome) -> None:
         """Effect `Deliver`; to a dead scheduler it is lost."""
@@ -199,10 +192,13 @@ class Crew:
             scheduler.process.process.kill()
 
     def demand(self, wanted: bool) -> None:
-        """Effect `Demand`: set the bytes; helper threads are asked after `NUDGE_S`."""
+        """Effect `Demand`: set the bytes; helper threads of those that have something are asked after `NUDGE_S`."""
+        self._wanted = wanted
+        holds = False
         for scheduler in self._schedulers.values():
-            scheduler.process.line.demand = wanted
-        if wanted:
+            scheduler.process.line.want(wanted)
+            holds = holds or bool(scheduler.handed)
+        if wanted and holds:
             self._nudged.set()
 
     def kept(self, pieces: Sequence[Piece]) -> None:
@@ -260,8 +256,6 @@ class Crew:
             for scheduler in list(self._schedulers.values()):
                 nursery.start_soon(self._attend, scheduler)
             nursery.start_soon(self._nudge)
-            if self._settings.reliable:
-                nursery.start_soon(self._beat)
 
     async def stop(self) -> None:
         """Ask all processes to end; those that run a task may still do so after `STOP_S`, see `kill`."""
@@ -321,6 +315,7 @@ class Crew:
                 self._counters["tasks_run"] += len(results)
                 return Finished(origin, tuple(finished))
             case [local.HUNGRY, room, ran]:
+                scheduler.fed = False
                 self._counters["sparks_made"] += ran
                 self._counters["tasks_run"] += ran
                 return Hungry(origin, room)
@@ -387,44 +382,21 @@ class Crew:
         self._handle([SchedulerDied(scheduler.origin, copy, crash, scheduler.replaced, leftover_of)])
 
     async def _nudge(self) -> None:
-        """Have helper threads speak for schedulers that are deep in one task, as long as there may be something to say:
-        sparks that somebody waits for, or results of earlier tasks of the same batch.
+        """Have helper threads answer the demand byte for schedulers that are deep in one task; once, for what is
+        spawned after that finds the byte set.
         """
         while True:
             await self._nudged.wait()
             self._nudged = trio.Event()
-            pause_s = NUDGE_S
-            crowded = True
-            while crowded:
-                await trio.sleep(pause_s)
-                pause_s = CROWDED_S
-                crowded = False
-                for scheduler in self._schedulers.values():
-                    line = scheduler.process.line
-                    if line.running and (line.demand or len(scheduler.handed) > 1):
-                        crowded = True
-                        if line.demand or scheduler.nudged != line.running:
-                            scheduler.nudged = line.running
-                            scheduler.ask(SPEAK)
-
-    async def _beat(self) -> None:
-        """Have helper threads look which tasks take long, as long as any are running."""
-        while True:
-            await self._nudged.wait()
-            busy = True
-            while busy:
-                await trio.sleep(self._beat_s)
-                busy = False
-                for scheduler in self._schedulers.values():
-                    if scheduler.process.line.running:
-                        busy = True
-                        scheduler.ask(BEAT)
-
-    @property
-    def _beat_s(self) -> float:
-        if self._settings.ledger:
-            return LEDGER_BEAT_S
-        return min(max(BEAT_S_MIN, PIECE_COST_S * len(self._nodes) / 2), BEAT_S_MAX)
+            await trio.sleep(NUDGE_S)
+            for scheduler in self._schedulers.values():
+                line = scheduler.process.line
+                if not line.demand:
+                    continue
+                if line.running:
+                    scheduler.ask(SPEAK)
+                elif scheduler.fed:
+                    self._nudged.set()  # it is about to begin
 
 
 def _payload_bytes(numbered: tuple[int, Spark]) -> int:

@@ -20,8 +20,9 @@ GATHERED_MAX = 16
 QUICK_S = 100e-6
 """A task that is expected to take less may run before the results of the last ones leave."""
 
-DATA = [field.name for field in fields(Outcome)].index("data")
-"""Where a packed outcome has its bytes."""
+_FIELDS = [field.name for field in fields(Outcome)]
+DATA, COST = _FIELDS.index("data"), _FIELDS.index("cost_s")
+"""Where a packed outcome has its bytes, and the work behind it."""
 
 
 class Answers:
@@ -31,6 +32,9 @@ class Answers:
         self._gathered: deque[list[Any]] = deque()
         self._took_s: dict[tuple[bytes, str], float] = {}
         """How long the last task of each kind has taken."""
+
+    def __len__(self) -> int:
+        return len(self._gathered)
 
     def add(self, answer: list[Any]) -> None:
         """An item of RESULTS."""

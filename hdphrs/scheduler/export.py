@@ -1,7 +1,8 @@
 """What leaves a scheduler: sparks that somebody hungry is to run, and threads for other nodes.
 
 What lives here: the way out of the private deque.  Two threads take it, the main one when a spawn finds the demand byte
-set, and the helper on behalf of a task that neither spawns nor gets for long; a lock makes it exclusive.
+set, and the helper on behalf of a task that neither spawns nor gets for long; a lock makes it exclusive.  How many may
+leave is decided in `pace.py`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable
+from time import thread_time
 from typing import Any
 
 from hdphrs.api import future as fast
@@ -19,13 +21,11 @@ from hdphrs.protocol.pieces import check_of_task
 from hdphrs.protocol.tasks import FAIR, KEEN, NodeId, Task
 from hdphrs.scheduler.assigned import Assigned, is_below, path_of
 from hdphrs.scheduler.note import plain
+from hdphrs.scheduler.pace import EXPORT_MAX, Pace
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook
 from hdphrs.wire.codec import pack_task
 from hdphrs.wire.page import Line
-
-EXPORT_MAX = 64
-"""Sparks in one export."""
 
 Taken = list[tuple[Future[Any], Callable[..., Any]]]
 
@@ -38,6 +38,9 @@ class Exporter:
     ) -> None:
         """`tell` sends messages to the node; with a `ledger` tasks have memos."""
         self._tell = tell
+        self.pace = Pace()
+        self.on_rest: Callable[[], None] = lambda: None
+        """Called when a rest begins or is cut short, at the end of which demand is to be answered."""
         self._line = line
         self._book = book
         self._reliable = reliable
@@ -47,18 +50,41 @@ class Exporter:
         self._exclusive = threading.RLock()
         """Held while user code pickles, which may, oddly but lawfully, spawn and get: the same thread passes."""
 
-    def export(self, *, careful: bool) -> None:
-        """Give sparks to the node: the oldest half, or all new ones for a task that runs carefully."""
+    def export(self) -> None:
+        """Give sparks to the node, the oldest half at most, unless it is time to rest."""
         with self._exclusive:
-            if self._give(_take_new() if careful else _take_old()):
-                self._line.demand = False
+            self._line.demand = False  # before the node hears of it, who may set it again at once
+            most = self.pace.allow()
+            if most == 0:
+                return
+            began_s = thread_time()
+            slots = self._give(_take_old(most))
+            if slots is None:
+                self._line.demand = self._line.wanted
+            elif slots:
+                self.pace.left(slots, thread_time() - began_s)
+                if self.pace.rest_until_s:
+                    self.on_rest()
+
+    def export_new(self) -> None:
+        """Give all new sparks of a task that runs carefully."""
+        with self._exclusive:
+            self._line.demand = False
+            if self._give(_take_new()) is None:
+                self._line.demand = self._line.wanted
 
     def export_youngest(self) -> None:
         """Give the spark that has just been made to the node, which knows better than to run it."""
         with self._exclusive:
             self._give(_take_youngest())
 
-    def _give(self, taken: Taken) -> bool:
+    def came_back(self, slot: int, cost_s: float) -> None:
+        """An outcome has been read, not yet delivered; it may be said twice."""
+        if self.pace.came_back(slot, cost_s):
+            self.on_rest()
+
+    def _give(self, taken: Taken) -> list[int] | None:
+        """The slots of the sparks that have left; None if the node was told nothing."""
         exported: list[list[Any]] = []
         returned: list[list[Any]] = []
         for future, function in taken:
@@ -75,9 +101,10 @@ class Exporter:
         messages = [[local.EXPORT, chunk] for chunk in local.chunks(exported, local.exported_bytes)]
         if returned:
             messages.append([local.RETURN, returned])
-        if messages:
-            self._tell(*messages)
-        return bool(messages)
+        if not messages:
+            return None
+        self._tell(*messages)
+        return [slot for slot, _ in exported]
 
     def place(
         self, node: NodeId, function: Callable[..., Any], args: tuple[Any, ...], path: bytes, supervised: bool | None
@@ -133,6 +160,7 @@ class Exporter:
             if future is not None:
                 _fail(future)
         if given_up:
+            self.pace.forget(given_up)
             self._tell([local.CANCEL, given_up])
         return given_up
 
@@ -167,16 +195,19 @@ def _fail(future: Future[Any]) -> None:
     future._status = FAILED
 
 
-def _take_old() -> Taken:
+def _take_old(most: int) -> Taken:
+    """The oldest half, of the sparks that were made here so many at most."""
     taken: Taken = []
+    own = 0
     wanted = min(EXPORT_MAX, (len(fast.sparks) + 1) // 2)
-    while fast.sparks and len(taken) < wanted:
+    while fast.sparks and len(taken) < wanted and own < most:
         try:
             future = fast.sparks.popleft()
         except IndexError:  # the last one went to the main thread meanwhile
             break
         function = take(future)
         if function is not None:
+            own += not isinstance(future, Assigned)
             taken.append((future, plain(function)))
     return taken
 

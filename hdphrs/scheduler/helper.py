@@ -1,27 +1,40 @@
 """The helper thread: speaks for a task that does not come to it.
 
-What lives here: what is done on the node's requests while a long task neither spawns nor gets: looking at what runs,
-stopping what was cancelled, exporting, and sending what has gathered.
+What lives here: what is done while a task neither spawns nor gets for long: looking at what runs, stopping what was
+cancelled, answering demand, and sending what has gathered.
+
+The thread waits for the node's requests, and has a rhythm of its own (`rhythm.py`), so that the node need not wake up
+for what happens here.
 """
 
 from __future__ import annotations
 
+import os
+import select
 import socket
 import threading
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from math import ceil, inf
+from time import perf_counter
 
+from hdphrs.api import future as fast
+from hdphrs.scheduler.answers import COST, Answers
 from hdphrs.scheduler.end import fail, leave
 from hdphrs.scheduler.export import Exporter
-from hdphrs.scheduler.keep import GATHER_BEATS, Keeper
+from hdphrs.scheduler.keep import GATHER_LOOKS, Keeper
 from hdphrs.scheduler.mail import Mail
 from hdphrs.scheduler.note import Noter
+from hdphrs.scheduler.rhythm import Rhythm
 from hdphrs.scheduler.stop import Stopper
 from hdphrs.wire import local
-from hdphrs.wire.page import BEAT, LOOK, SPEAK, Line
+from hdphrs.wire.page import LOOK, SPEAK, Line
 
 ASKED_BYTES = 64
 """Requests that are read at once; those of one kind are one."""
+
+TICK_S = 20e-3
+"""Results wait no longer than this, or a look, for the end of a task that was expected to be quick."""
 
 
 class Helper:
@@ -36,12 +49,16 @@ class Helper:
         keeper: Keeper,
         noter: Noter | None,
         stopper: Stopper,
+        answers: Answers,
         flush: Callable[[], None],
+        *,
+        looks: bool,
     ) -> None:
         """
         Args:
             control: where the node's requests come in.
             flush: sends what has gathered.
+            looks: whether it is to look at what runs.
         """
         self._control = control
         self._line = line
@@ -50,43 +67,108 @@ class Helper:
         self._keeper = keeper
         self._noter = noter
         self._stopper = stopper
+        self._answers = answers
         self._flush = flush
-        self._beats = 0
+        self._ident = 0
+        self._woken, self._bell = os.pipe()
+        os.set_blocking(self._bell, False)
+        exporter.on_rest = self._rest
+        keeper.watcher.on_change = self.stir
+        self._rhythm = Rhythm(self._state)
+        self._look_s = 0.0 if looks else inf
+        """When it is time to look again."""
+        self._looks = 0
 
     def start(self) -> None:
         """Begin."""
         threading.Thread(target=self._run, name="hdphrs-helper", daemon=True).start()
 
+    def stir(self) -> None:
+        """The main thread begins with something else."""
+        if self._rhythm.is_slow:
+            self._wake()
+
+    def _wake(self) -> None:
+        self._rhythm.change()
+        with suppress(BlockingIOError):  # else it has been woken often enough
+            os.write(self._bell, b".")
+
+    def _rest(self) -> None:
+        """A rest has begun, or is over, in whichever thread."""
+        if threading.get_ident() != self._ident:
+            self._wake()
+
     def _run(self) -> None:
+        self._ident = threading.get_ident()
+        ready = select.poll()
+        ready.register(self._control, select.POLLIN)
+        ready.register(self._woken, select.POLLIN)
         try:
-            while asked := self._control.recv(ASKED_BYTES):
-                if BEAT in asked:
-                    self._look()
-                if LOOK in asked:
-                    self._look_at_mail()
-                if SPEAK in asked:
-                    if self._line.demand:
-                        self._exporter.export(careful=False)
-                    self._flush()
+            while True:
+                for descriptor, _ in ready.poll(self._pause_ms()):
+                    if descriptor == self._woken:
+                        os.read(self._woken, ASKED_BYTES)
+                    elif asked := self._control.recv(ASKED_BYTES):
+                        self._obey(asked)
+                    else:
+                        leave()
+                self._tick()
         except ConnectionError:
-            pass
+            leave()
         except BaseException:
             fail()
-        leave()
+
+    def _pause_ms(self) -> int | None:
+        """How long to wait for the next request; None for ever."""
+        look_s = self._keeper.look_s
+        tick_s = look_s / max(1, int(look_s / TICK_S))
+        pause_s = self._rhythm.pause_s(tick_s, patient=self._noter is None)  # that counts tasks between looks
+        if rest_until_s := self._exporter.pace.rest_until_s:
+            pause_s = min(pause_s, max(0.0, rest_until_s - perf_counter()))
+        return None if pause_s == inf else ceil(pause_s * 1000)
+
+    def _state(self) -> tuple[int, ...]:
+        return self._line.running, id(fast.current), fast.ran, fast.spawned
+
+    def _obey(self, asked: bytes) -> None:
+        if LOOK in asked:
+            self._read_mail()
+            self._flush()
+        if SPEAK in asked:
+            self._answer_demand()
+            self._flush()
+
+    def _tick(self) -> None:
+        now_s = perf_counter()
+        pace = self._exporter.pace
+        if pace.rest_until_s and not pace.is_resting:
+            pace.rest_until_s = 0.0
+            self._line.demand = self._line.wanted
+            self._answer_demand()
+        if now_s >= self._look_s:
+            self._look_s = now_s + self._keeper.look_s
+            self._look()
+        if self._answers:
+            self._flush()
 
     def _look(self) -> None:
         """At what runs."""
         self._keeper.watcher.look()
-        self._beats += 1
+        self._looks += 1
         if self._noter is not None and self._noter.look():
             self._line.again()
-        if self._beats % GATHER_BEATS == 0 and (messages := self._keeper.gathered()):
+        if self._looks % GATHER_LOOKS == 0 and (messages := self._keeper.gathered()):
             self._mail.tell(*messages)
 
-    def _look_at_mail(self) -> None:
-        """Stop what has been cancelled, and leave the mail to the main thread."""
-        messages: list[list[Any]] = self._mail.glance()
-        for message in messages:
+    def _answer_demand(self) -> None:
+        if self._line.demand:
+            self._read_mail()
+            self._exporter.export()
+
+    def _read_mail(self) -> None:
+        """Stop what has been cancelled, hear what tasks have cost, and leave the mail to the main thread."""
+        for message in self._mail.glance():
             if message[0] == local.STOP:
                 self._stopper.stop_copies(message[1])
-        self._flush()
+            elif message[0] == local.DELIVER:
+                self._exporter.came_back(message[1], message[2][COST])

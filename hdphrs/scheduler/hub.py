@@ -29,7 +29,7 @@ from hdphrs.api.future import AWAY, DONE, FAILED, Future, take
 from hdphrs.api.port import Bell
 from hdphrs.errors import CannotTravelError, UsageError
 from hdphrs.protocol.tasks import NodeId, Outcome
-from hdphrs.scheduler.answers import Answers
+from hdphrs.scheduler.answers import COST, Answers
 from hdphrs.scheduler.assigned import Assigned, path_of, root_of
 from hdphrs.scheduler.end import fail, flush_streams, leave
 from hdphrs.scheduler.export import Exporter
@@ -80,7 +80,16 @@ class Hub:
         self._answers = Answers()
         self._stopper = Stopper(self._exporter, self._meter, line, self._answers.add)
         self._helper = Helper(
-            control, line, self._mail, self._exporter, self._keeper, self._noter, self._stopper, self._flush
+            control,
+            line,
+            self._mail,
+            self._exporter,
+            self._keeper,
+            self._noter,
+            self._stopper,
+            self._answers,
+            self._flush,
+            looks=reliable,
         )
         self._root: Assigned | None = None
         self._hungry = False
@@ -192,8 +201,12 @@ class Hub:
         if self._noter is not None and self._noter.on:
             with suppress(IndexError):
                 self._noter.time(fast.sparks[-1])
-        if self._line.demand or root.careful:
-            self._exporter.export(careful=root.careful)
+        if root.careful:
+            self._exporter.export_new()
+        elif self._line.demand:
+            if not self._exporter.pace.is_resting:
+                self._receive(block=False)
+            self._exporter.export()
 
     # ---- the loop --------------------------------------------------------------------------------------------
 
@@ -253,6 +266,7 @@ class Hub:
             line.running = root.serial
             asked = (self._noter is not None and self._noter.on) or bool(self._stopper.stopping)
             line.run(careful=root.careful, again=asked or root.reuse is not None)
+            self._helper.stir()
 
     def _execute(self, future: Future[Any], function: Callable[..., Any]) -> None:
         started_s = perf_counter()
@@ -367,6 +381,7 @@ class Hub:
             match message:
                 case [local.DELIVER, slot, outcome, own_s, here_s]:
                     self._hungry = False  # the node takes it back
+                    self._exporter.came_back(slot, outcome[COST])
                     future = self._exporter.arrived(slot)
                     if future is not None:
                         self._deliver(future, unpack_outcome(outcome), Share(own_s, here_s))

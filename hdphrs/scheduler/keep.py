@@ -32,8 +32,15 @@ them has: it covers them, so that they do not become very many."""
 GATHERED_MAX = 32
 """Pieces that are only there for the ledger, and wait for each other."""
 
-GATHER_BEATS = 2
+GATHER_LOOKS = 2
 """How long they do."""
+
+LOOK_S_MIN = 20e-3
+LOOK_S_MAX = 0.1
+"""How often running tasks are looked at: twice as often as they may leave pieces, for what takes long is seen twice."""
+
+LEDGER_LOOK_S = 25e-3
+"""That in a run with a ledger, see `note.py`."""
 
 
 class Keeper:
@@ -58,6 +65,11 @@ class Keeper:
         self._tell = tell
         self._check = check
         fast.keep = self.keep_watched
+
+    @property
+    def look_s(self) -> float:
+        """How often it is to be looked at what runs."""
+        return LEDGER_LOOK_S if self._ledger else min(max(LOOK_S_MIN, PIECE_COST_S * self.nodes / 2), LOOK_S_MAX)
 
     def keep_watched(self, future: Future[Any], function: Callable[..., Any], value: Any) -> None:
         """A watched task has been run in place; its arguments are still in the future."""

@@ -1,7 +1,7 @@
 """In a run with a ledger: children that run in place and take some milliseconds (decision 9).
 
 What lives here: `Noter`.  The samples of `watch.py` only find tasks that run for two beats; a ledger is to have those
-of a few milliseconds too.  So on each beat the helper thread counts how many children have been run in place since the
+of a few milliseconds too.  So at each look the helper thread counts how many children have been run in place since the
 last one.  If they were few, tasks are coarse, and every spark that waits, and every one that is spawned from then on,
 is timed on its own: its function is put into a `Timed`, which costs a microsecond or two.  As soon as they are many,
 the fast path is left alone again.
@@ -17,7 +17,7 @@ from hdphrs.api.future import Future
 from hdphrs.api.memo import Wish, wish_of
 
 FEW = 25
-"""Children in place between two beats: a millisecond each."""
+"""Children in place between two looks: a millisecond each."""
 
 FUNCTIONS_MAX = 1024
 """Functions whose wrappers are remembered."""
@@ -66,7 +66,7 @@ class Noter:
         self._timed: dict[int, Timed] = {}
 
     def look(self) -> bool:
-        """On the beat, in the helper thread; whether tasks are timed from now on that were not before."""
+        """In the helper thread, now and then; whether tasks are timed from now on that were not before."""
         ran, self._ran = fast.ran - self._ran, fast.ran
         was_on, self.on = self.on, ran <= FEW
         if not self.on or was_on:

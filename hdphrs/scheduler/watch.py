@@ -1,6 +1,6 @@
 """Which tasks that run in place take long, so that their results are worth keeping (decision 8).
 
-What lives here: samples of the running stack, taken by the helper thread on the node's beat.  A future that is found on
+What lives here: samples of the running stack, taken by the helper thread now and then.  A future that is found on
 the stack for the second time is *watched*: when `get` has run it, and before its caller sees the value, which it may
 change, `Watcher.finished` is called.  The fast path pays for all this with one comparison.
 """
@@ -43,6 +43,8 @@ class Watcher:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         """`clock` tells for how long the running stack has run, and stands still for those that are set aside."""
+        self.on_change: Callable[[], None] = lambda: None
+        """Called in the main thread when a watched future has its value, and something else runs."""
         self._clock = clock
         self._sample = NOTHING
 
@@ -63,6 +65,7 @@ class Watcher:
 
     def finished(self, future: Future[Any]) -> tuple[float, float]:
         """The watched future has its value; returns for how many seconds it has run, about, and how many surely."""
+        self.on_change()
         sample = self._sample
         since = sample.since.get(future)
         now_s = self._clock()

@@ -3,9 +3,11 @@
 What lives here: its layout, a line for each scheduler, and one for the node.  All sides only store and load single
 bytes and words.  The root looks into the pages of nodes of its own host that have died.
 
-    offset 0   demand byte     the node sets it when somebody is hungry, the scheduler clears it when it has exported
+    offset 0   demand byte     the node sets it when somebody is hungry, the scheduler clears it when it has exported,
+                               and while it rests from exporting (decision 17)
     offset 1   careful bits    1: the scheduler runs a task whose last attempt crashed; 2: one that is run again, and
                                may find parts of it finished
+    offset 2   wanted byte     whether somebody is hungry; only the node writes it
     offset 8   running word    serial number of the task on whose stack the scheduler is, 0 for none; the node reads
                                it when the scheduler has died
     offset 16  busy seconds    for how long tasks have run here, up to when the last one was set aside or ended
@@ -28,10 +30,7 @@ LINE_BYTES = 64
 PAGE_NAME = "hdphrs-page"
 
 SPEAK = b"?"
-"""Beside the page, on the control link: the helper thread is to export, and to send results."""
-
-BEAT = b"."
-"""It is to look which tasks are running."""
+"""Beside the page, on the control link: the helper thread is to answer the demand byte."""
 
 LOOK = b"!"
 """It is to look at the mail: something that runs here was cancelled."""
@@ -120,6 +119,16 @@ class Line:
 
     @demand.setter
     def demand(self, wanted: bool) -> None:
+        self._bytes[0] = wanted
+
+    @property
+    def wanted(self) -> bool:
+        """Whether somebody is hungry, asked or not."""
+        return self._bytes[2] != 0
+
+    def want(self, wanted: bool) -> None:
+        """The node's part: somebody is hungry, or nobody."""
+        self._bytes[2] = wanted
         self._bytes[0] = wanted
 
     @property

@@ -5,20 +5,19 @@ from __future__ import annotations
 import pickle
 import threading
 from collections.abc import Callable
-from fcntl import ioctl
 from pathlib import Path
-from termios import TIOCOUTQ
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any
 
 from hdphrs import get, spawn
+from hdphrs.api import future as fast
 from hdphrs.node.process import SchedulerProcess, start_scheduler
 from hdphrs.protocol.pieces import check_of
 from hdphrs.protocol.tasks import PROGRAM, ROOT, Crash, Outcome, Piece, Spark, Task, TaskRef, Verdict
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook
 from hdphrs.wire.codec import pack_outcome, pack_spark, unpack_outcome, unpack_task
-from hdphrs.wire.page import BEAT, Page
+from hdphrs.wire.page import Page
 from hdphrs.wire.paths import child_path
 from hdphrs.wire.settings import NodeSettings
 from hdphrs.wire.values import dump_result, load_outcome
@@ -77,22 +76,13 @@ class FakeNode:
 
     def ask(self) -> None:
         """Ask the helper thread for sparks."""
-        self.process.line.demand = True
+        self.process.line.want(True)
         self.process.control.send(b"?")
 
     def wait_for(self, path: Path) -> None:
         """Wait until a task has made this file."""
-        self._wait_until(path.exists)
-
-    def beat(self) -> None:
-        """Have the helper thread look at what runs; returns when it has heard, since two beats at once are one."""
-        control = self.process.control
-        control.send(BEAT)
-        self._wait_until(lambda: ioctl(control, TIOCOUTQ, bytes(4)) == bytes(4))
-
-    def _wait_until(self, condition: Callable[[], bool]) -> None:
         deadline_s = monotonic() + DEADLINE_S
-        while not condition():
+        while not path.exists():
             assert monotonic() < deadline_s
             assert self.process.process.poll() is None
 
@@ -147,7 +137,7 @@ def test_a_task_that_calls_sys_exit_does_not_end_its_scheduler(node: FakeNode) -
 
 
 def test_on_demand_the_oldest_half_is_exported_and_the_task_waits_for_it(node: FakeNode) -> None:
-    node.process.line.demand = True
+    node.process.line.want(True)
     node.start(sum_of_squares, 10)
     exported = node.run_exported()
     assert exported >= 1
@@ -263,16 +253,15 @@ def slow_parent(folder: Path) -> list[int]:
 def slow_child(folder: Path) -> list[int]:
     (folder / "begun").touch()
     while not (folder / "go on").exists():
-        pass
+        if fast.watched is not None:
+            (folder / "watched").touch()
     return [1]
 
 
 def test_child_that_runs_for_long_in_place_is_kept_as_it_was_when_it_ended(node: FakeNode, tmp_path: Path) -> None:
     node.start(slow_parent, tmp_path)
     node.wait_for(tmp_path / "begun")
-    for _ in range(3):  # when it hears the third, it has looked twice
-        node.beat()
-        sleep(0.05)
+    node.wait_for(tmp_path / "watched")
     (tmp_path / "go on").touch()
     ((path, _, outcome),) = node.hear(local.KEEP)[1]
     assert path == child_path(bytes(16), 0)

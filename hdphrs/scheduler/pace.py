@@ -1,0 +1,104 @@
+"""How much a scheduler exports, by what that has turned out to be worth (decision 17).
+
+What lives here: `Pace`, which sets what an export costs this scheduler against how long the exported tasks have run
+elsewhere.  What runs in place says nothing about that: the oldest sparks of divide and conquer are large though nearly
+all of its tasks are tiny.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from time import perf_counter
+from typing import NamedTuple
+
+EXPORT_MAX = 64
+"""Sparks in one export."""
+
+PAYS = 4.0
+"""Exporting pays if the tasks run so many times as long as it takes this scheduler to export them: their way through
+the node and into another scheduler takes three times that again."""
+
+SHARE = 0.02
+"""Of this scheduler's time may go into exports that do not pay."""
+
+MEMORY = 16
+"""Tasks that came back lately, by which the next ones are judged."""
+
+CREDIT_S = 5e-3
+"""What the first are taken to have been worth, before any has come back."""
+
+AWAY_S = 3e-3
+"""One that has been away for so long is not tiny, though nobody knows yet how long it takes."""
+
+
+class _Sent(NamedTuple):
+    at_s: float
+    took_s: float
+    """What its export has taken."""
+
+
+class Pace:
+    """Of one scheduler; its two threads use it in turn."""
+
+    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
+        self.rest_until_s = 0.0
+        """Until then nothing is exported on demand; not 0 until its end has been noticed."""
+        self._clock = clock
+        self._most = 1
+        self._worth_s = CREDIT_S
+        self._took_s = 0.0
+        self._out: dict[int, _Sent] = {}
+        """By slot, oldest first."""
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether demand is to wait."""
+        return self._clock() < self.rest_until_s
+
+    def allow(self) -> int:
+        """How many sparks may leave now: 0 during a rest, a single one to see whether it pays, twice as many each time
+        while it does."""
+        if self.is_resting:
+            return 0
+        self.rest_until_s = 0.0
+        if not self._pays():
+            self._most = 1
+        return self._most
+
+    def left(self, slots: list[int], took_s: float) -> None:
+        """These have been exported, which took this scheduler so many seconds of processor time."""
+        now_s = self._clock()
+        for slot in slots:
+            self._out[slot] = _Sent(now_s, took_s / len(slots))
+        if self._pays():
+            self._most = min(2 * self._most, EXPORT_MAX)
+        else:
+            self.rest_until_s = now_s + took_s / SHARE
+
+    def came_back(self, slot: int, cost_s: float) -> bool:
+        """The outcome of a task has arrived, and so much work is behind it; one that was not exported does not count.
+
+        Returns:
+            Whether a rest is over, because exporting pays after all.
+        """
+        sent = self._out.pop(slot, None)
+        if sent is None:
+            return False
+        self._worth_s += cost_s - self._worth_s / MEMORY
+        self._took_s += sent.took_s - self._took_s / MEMORY
+        if not self.rest_until_s or not self._pays():
+            return False
+        self.rest_until_s = self._clock()  # so its end is still to be noticed
+        return True
+
+    def forget(self, slots: Iterable[int]) -> None:
+        """These will not come back."""
+        for slot in slots:
+            self._out.pop(slot, None)
+
+    def _pays(self) -> bool:
+        if self._worth_s >= PAYS * self._took_s:
+            return True
+        for sent in list(self._out.values())[:1]:
+            return self._clock() - sent.at_s >= AWAY_S + PAYS * sent.took_s
+        return False

@@ -1,0 +1,117 @@
+"""How much leaves a scheduler, by what it has turned out to be worth (decision 17)."""
+
+from __future__ import annotations
+
+import pytest
+
+from hdphrs.scheduler.pace import AWAY_S, EXPORT_MAX, SHARE, Pace
+
+EXPORT_S = 6e-5
+SPARK_S = 15e-6
+"""What an export takes, and each spark of it."""
+
+
+class Scheduler:
+    """Exports whenever it may, of tasks that all cost the same, and come back at once or never."""
+
+    def __init__(self) -> None:
+        self.now_s = 1.0
+        self.pace = Pace(lambda: self.now_s)
+        self.exported = 0
+        self.spent_s = 0.0
+
+    def ask(self) -> list[int]:
+        """Somebody is hungry; the slots of what leaves."""
+        most = self.pace.allow()
+        slots = list(range(self.exported, self.exported + most))
+        if most:
+            took_s = EXPORT_S + SPARK_S * most
+            self.exported += most
+            self.now_s += took_s
+            self.spent_s += took_s
+            self.pace.left(slots, took_s)
+        return slots
+
+    def feed(self, cost_s: float, times: int, every_s: float = 1e-3) -> None:
+        """Somebody is hungry again and again, and gets tasks that cost so much."""
+        for _ in range(times):
+            slots = self.ask()
+            self.now_s += every_s
+            for slot in slots:
+                self.pace.came_back(slot, cost_s)
+
+
+def test_exports_that_pay_double_up_to_the_bound() -> None:
+    scheduler = Scheduler()
+    sizes = []
+    for _ in range(8):
+        slots = scheduler.ask()
+        sizes.append(len(slots))
+        for slot in slots:
+            scheduler.pace.came_back(slot, 0.01)
+    assert sizes == [1, 2, 4, 8, 16, 32, EXPORT_MAX, EXPORT_MAX]
+
+
+def test_tiny_tasks_take_a_small_share_of_the_time_and_leave_one_by_one() -> None:
+    scheduler = Scheduler()
+    scheduler.feed(1e-6, 100)
+    assert scheduler.pace.is_resting
+    began_s, exported, spent_s = scheduler.now_s, scheduler.exported, scheduler.spent_s
+    scheduler.feed(1e-6, 1000)
+    assert scheduler.spent_s - spent_s <= 1.01 * SHARE * (scheduler.now_s - began_s)
+    assert scheduler.exported - exported == pytest.approx((scheduler.spent_s - spent_s) / (EXPORT_S + SPARK_S))
+
+
+def test_few_tiny_tasks_leave_before_it_is_known_that_they_are() -> None:
+    scheduler = Scheduler()
+    scheduler.feed(1e-6, 100, every_s=1e-5)
+    assert scheduler.exported < EXPORT_MAX
+
+
+def test_first_dear_task_after_tiny_ones_ends_the_rest() -> None:
+    scheduler = Scheduler()
+    scheduler.feed(1e-6, 1000)
+    while not (slots := scheduler.ask()):
+        scheduler.now_s += 1e-3
+    assert scheduler.pace.is_resting
+    assert scheduler.pace.came_back(slots[0], 0.05)
+    assert scheduler.ask()
+    assert len(scheduler.ask()) == 2
+
+
+def test_task_that_stays_away_for_long_is_not_tiny() -> None:
+    scheduler = Scheduler()
+    scheduler.feed(1e-6, 1000)
+    while not scheduler.ask():
+        scheduler.now_s += 1e-3
+    scheduler.now_s += max(2 * AWAY_S, 2 * EXPORT_S / SHARE)
+    sizes = [len(scheduler.ask()) for _ in range(4)]
+    assert sizes == [1, 2, 4, 8]
+
+
+def test_large_task_pays_for_tiny_ones_that_left_with_it() -> None:
+    """Divide and conquer: the oldest is large, and the small ones are back long before it."""
+    scheduler = Scheduler()
+    scheduler.feed(0.05, 4)
+    scheduler.feed(1e-6, 2)
+    assert not scheduler.pace.is_resting
+    assert len(scheduler.ask()) > 8
+
+
+def test_what_was_not_exported_says_nothing() -> None:
+    scheduler = Scheduler()
+    scheduler.feed(1e-6, 1000)
+    assert not scheduler.pace.came_back(10**6, 100.0)
+    assert not scheduler.pace.came_back(0, 100.0)  # it has come back before
+    assert scheduler.pace.is_resting
+
+
+def test_cancelled_task_is_not_taken_for_one_that_stays_away() -> None:
+    scheduler = Scheduler()
+    scheduler.feed(1e-6, 1000)
+    while not (slots := scheduler.ask()):
+        scheduler.now_s += 1e-3
+    scheduler.pace.forget(slots)
+    scheduler.now_s += 1.0
+    assert len(scheduler.ask()) == 1
+    assert scheduler.pace.is_resting
