@@ -11,7 +11,7 @@ import signal
 import sys
 from pathlib import Path
 
-from benchmarks import cancelling, instructions, ledger, recovery, spawn_get, speedup, startup
+from benchmarks import cancelling, growth, instructions, ledger, recovery, spawn_get, speedup, startup
 from benchmarks.compare import command as peers
 from benchmarks.figures import Figure, table, write_json
 from benchmarks.launch import BenchmarkError
@@ -27,7 +27,7 @@ BENCHMARKS = {
     "cancelling": cancelling.measure,
 }
 
-OTHERS = {"peers": peers.main, "lines": lines.main, "instructions": instructions.main}
+OTHERS = {"peers": peers.main, "lines": lines.main, "instructions": instructions.main, "growth": growth.main}
 """Those with a command line of their own."""
 
 

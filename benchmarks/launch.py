@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,8 +38,11 @@ class Run:
     """Processor time of all its processes; if other programs were launched meanwhile, of these too."""
 
 
-def launch(arguments: Sequence[str], folder: Path = REPOSITORY) -> Run:
+def launch(arguments: Sequence[str], folder: Path = REPOSITORY, more: Mapping[str, str] | None = None) -> Run:
     """Run `python *arguments` in `folder` to its end.
+
+    Args:
+        more: what its environment has besides ours.
 
     Raises:
         BenchmarkError: it failed, took longer than `DEADLINE_S`, or printed nothing.
@@ -46,7 +50,15 @@ def launch(arguments: Sequence[str], folder: Path = REPOSITORY) -> Run:
     command = [sys.executable, *arguments]
     started_at, start, start_cpu_s = time.time(), time.perf_counter(), children_cpu_s()
     try:
-        done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=DEADLINE_S, check=False)
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            timeout=DEADLINE_S,
+            check=False,
+            env=os.environ | (more or {}),
+        )
     except subprocess.TimeoutExpired as hung:
         raise BenchmarkError(f"no end after {DEADLINE_S:g} s: {' '.join(command)}") from hung
     seconds = time.perf_counter() - start

@@ -1,0 +1,52 @@
+"""Cost as the work grows: each kind of work is done and counted, and the ratios are those of what was counted."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import growth
+from benchmarks.launch import BenchmarkError
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["flat", "divided", "suspended", "program"])
+def test_a_kind_of_work_is_counted_in_all_processes_of_its_run(kind: str) -> None:
+    found = growth.cost(kind, 200)
+    assert found["cpu_s"] > 0.0
+    assert found["grown_mb"] >= 0.0
+    assert found["processes"] >= 3  # the program, the node, a scheduler
+
+
+@pytest.mark.slow
+def test_work_among_two_nodes_is_begun_when_both_are_there() -> None:
+    assert growth.cost("spins", 20, nodes=2)["processes"] >= 5
+
+
+def test_the_largest_size_is_compared_with_the_base_run_by_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def cost(kind: str, count: int, nodes: int = 1) -> dict[str, float]:
+        return {"cpu_s": count * 2e-6 if count == 10**5 else count * 1e-6, "grown_mb": 9.0}
+
+    monkeypatch.setattr(growth, "cost", cost)
+    figures = {figure.name: figure for figure in growth.measure_tasks(2, 5)}
+    ratio = figures["divide and conquer in a task, a task of 10^5 / of 10^4"]
+    assert ratio.samples == pytest.approx((2.0, 2.0))
+    assert ratio.verdict == "MISSED"
+    assert figures["divide and conquer in a task, 10^5: memory"].verdict == "MISSED"
+    assert figures["flat in a task, 10^5: memory"].verdict == ""
+
+
+def test_nodes_are_compared_with_two_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growth, "cost", lambda kind, count, nodes=1: {"cpu_s": float(nodes)})
+    *_, ratio = growth.measure_nodes(1, 8)
+    assert (ratio.name, ratio.samples) == ("a task among 8 nodes / among 2", (4.0,))
+
+
+def test_a_program_that_fails_is_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(kind: str, count: int, nodes: int = 1) -> dict[str, float]:
+        raise BenchmarkError("no luck")
+
+    monkeypatch.setattr(growth, "cost", fail)
+    assert growth.main(["--repeat", "1"]) == 2
+    assert capsys.readouterr().err == "benchmarks: no luck\n"
