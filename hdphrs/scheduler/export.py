@@ -38,7 +38,7 @@ class Exporter:
     ) -> None:
         """`tell` sends messages to the node; with a `ledger` tasks have memos."""
         self._tell = tell
-        self.pace = Pace()
+        self.pace: Pace = Pace()
         self.on_rest: Callable[[], None] = lambda: None
         """Called when a rest begins or is cut short, at the end of which demand is to be answered."""
         self._line = line

@@ -41,7 +41,7 @@ class Pace:
     """Of one scheduler; its two threads use it in turn."""
 
     def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
-        self.rest_until_s = 0.0
+        self.rest_until_s: float = 0.0
         """Until then nothing is exported on demand; not 0 until its end has been noticed."""
         self._clock = clock
         self._most = 1

@@ -30,7 +30,7 @@ class Rhythm:
 
     def __init__(self, state: Callable[[], tuple[int, ...]], clock: Callable[[], float] = perf_counter) -> None:
         """`state` is what runs, or `NOTHING`, and whatever else changes when something happens."""
-        self.is_slow = False
+        self.is_slow: bool = False
         """Whether the thread must be woken when something else begins: by whoever begins it, after `state` says so."""
         self._state = state
         self._clock = clock
