@@ -16,7 +16,7 @@ from hdphrs.cluster.hosts import LOCALHOST, SLOTS_MAX, Host, read_hosts
 from hdphrs.cluster.plan import NodePlan, plan_nodes
 from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, GRACE_S, LEDGER_BYTES_MAX
 from hdphrs.errors import UsageError
-from hdphrs.wire.settings import LEDGER_VARIABLE, usable_cores
+from hdphrs.wire.settings import LEDGER_VARIABLE, OUTPUT_VARIABLE, PREFIXED, RAW, prefixed_streams, usable_cores
 
 LOCAL_NODES_MAX = 256
 SEED_MAX = 2**53
@@ -48,6 +48,7 @@ class Asked:
     ssh: str
     attempts: int
     memory_max: int | None
+    output: str | None
     verbose: bool
     program: str
     args: tuple[str, ...]
@@ -131,6 +132,13 @@ class Asked:
     metavar="2G",
     help="What each scheduler may allocate: a task that wants more gets a MemoryError.",
 )
+@click.option(
+    "--output",
+    envvar=OUTPUT_VARIABLE,
+    type=click.Choice([RAW, PREFIXED]),
+    help="What tasks print: with a prefix that says where, counted if many print the same; or raw, all of it. By "
+    f"default it is prefixed, but for a standard output that is no terminal; also {OUTPUT_VARIABLE}.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Say what is started.")
 @click.argument("program", metavar="prog.py")
 @click.argument("args", metavar="ARGS...", nargs=-1, type=click.UNPROCESSED)
@@ -183,6 +191,7 @@ def run_program(asked: Asked) -> int:
         trace=trace,
         ledger=ledger,
         ledger_bytes_max=LEDGER_BYTES_MAX if asked.ledger_max is None else asked.ledger_max,
+        prefixed=prefixed_streams(asked.output, for_people=os.isatty(1)),
         verbose=asked.verbose,
         say=say,
     )

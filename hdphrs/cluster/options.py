@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hdphrs.cluster.plan import NodePlan
 from hdphrs.config import LEDGER_BYTES_MAX
+from hdphrs.wire.settings import Streams
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,8 @@ class RunOptions:
     ledger: str | None = None
     """The absolute path or the URL of the ledger."""
     ledger_bytes_max: int = LEDGER_BYTES_MAX
+    prefixed: Streams = Streams.NONE
+    """What of the tasks' standard streams the program shows."""
     verbose: bool
     say: Callable[[str], None]
     """Prints one line for a person, on the standard error."""

@@ -26,6 +26,7 @@ from hdphrs.node.link import NodeLink
 from hdphrs.node.orders import obey_signals, watch_leash
 from hdphrs.node.process import SchedulerProcess
 from hdphrs.node.report import Report
+from hdphrs.node.voices import ToProgram
 from hdphrs.protocol.effects import Halt
 from hdphrs.protocol.events import Event, Terminate
 from hdphrs.protocol.node import Node
@@ -46,6 +47,7 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
     with _crew(page, processes, settings) as crew, unwrapped(), _core(settings) as (core, feed):
         report = Report(core, settings)
         program = NodeLink(socket.socket(fileno=settings.program_fd))
+        to_program = ToProgram(program)
         driver = Driver(
             core,
             crew,
@@ -56,13 +58,20 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
             on_death=report.gone,
             on_work=report.worked,
             on_value=report.used,
+            on_said=to_program.hear,
         )
+
+        def part() -> None:
+            crew.drain()
+            program.post([local.BYE])
+            program.flush()
+
         book = _book(settings, driver, program)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(driver.tick)
             nursery.start_soon(crew.run, driver.handle, core.counters, driver.spread)
             nursery.start_soon(program.pump)
-            nursery.start_soon(_listen_to_program, program, driver, driver.handle if book is None else book.admit)
+            nursery.start_soon(_listen_to_program, program, driver, driver.handle if book is None else book.admit, part)
             nursery.start_soon(watch_leash, driver)
             nursery.start_soon(obey_signals, driver, settings.grace_s)
             if book is not None:
@@ -82,6 +91,7 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
             driver.tell_nodes()
             report.begun()
             _tell_launcher(settings)  # before the program: what happens after its first words is no failure to start
+            crew.voices.forward = to_program.forward
             program.post([local.READY, settings.reliable, settings.ledger])
             program.flush()
             await driver.stopping.wait()
@@ -117,6 +127,7 @@ async def _member_life(settings: NodeSettings, crew: Crew, driver: Driver) -> Ha
         nursery.start_soon(watch_leash, driver)
         nursery.start_soon(obey_signals, driver, settings.grace_s)
         await _join(transport, driver, settings)
+        crew.voices.forward = partial(transport.say, ROOT)
         nursery.start_soon(driver.tick)
         nursery.start_soon(crew.run, driver.handle, driver.core.counters, driver.spread)
         nursery.start_soon(driver.keep_telling)
@@ -258,11 +269,16 @@ def _book(settings: NodeSettings, driver: Driver, program: NodeLink) -> Book | N
     return book
 
 
-async def _listen_to_program(program: NodeLink, driver: Driver, hear: Callable[[Sequence[Event]], None]) -> None:
+async def _listen_to_program(
+    program: NodeLink, driver: Driver, hear: Callable[[Sequence[Event]], None], part: Callable[[], None]
+) -> None:
     while (messages := await program.receive()) is not None:
+        for found in [message for message in messages if message[0] == local.FOUND]:
+            driver.spread(*found[1:])
         if messages[-1] == [local.BYE]:
+            part()
             break
-        hear([understand(PROGRAM, message) for message in messages])
+        hear([understand(PROGRAM, message) for message in messages if message[0] != local.FOUND])
         messages.clear()  # they may be large, and the next ones far
     driver.handle([Terminate()])
 

@@ -17,10 +17,10 @@ import trio
 from hdphrs.api.board import Board
 from hdphrs.errors import StartError
 from hdphrs.node.books import Books, Work
-from hdphrs.node.last_words import LastWords
 from hdphrs.node.link import NodeLink
 from hdphrs.node.oom import OomWitness
 from hdphrs.node.process import SchedulerProcess, start_scheduler
+from hdphrs.node.voices import Speaker, Voices
 from hdphrs.protocol.events import (
     Cancelled,
     Event,
@@ -63,14 +63,17 @@ class _Ended(NamedTuple):
     path: bytes
 
 
+NOBODY = "", b""
+
+
 class _Scheduler:
     """One scheduler as its node sees it: a process, a link, and what has been handed to it."""
 
-    def __init__(self, origin: Origin, process: SchedulerProcess) -> None:
+    def __init__(self, origin: Origin, process: SchedulerProcess, voices: Voices) -> None:
         self.origin = origin
         self.process = process
         self.link = NodeLink(process.work)
-        self.errors = LastWords(process.errors)
+        self.speaker = Speaker(voices, process, self.running)
         self.ready = False
         self.handed: dict[int, Spark] = {}
         """By serial, what it has got and not answered."""
@@ -97,6 +100,11 @@ class _Scheduler:
         running = self.process.line.running
         return running != 0 and any(self._serials.get(copy) == running for copy in copies)
 
+    def running(self) -> tuple[str, bytes]:
+        """Name and path of the task that has its core, or had it last, as far as one knows."""
+        spark = self.handed.get(self.process.line.running)
+        return next(reversed(self.ended.values()), NOBODY) if spark is None else (spark.task.name, spark.task.path)
+
     def ask(self, what: bytes) -> None:
         """Something for its helper thread."""
         with suppress(OSError):  # it has been asked often enough, or is dead
@@ -115,7 +123,7 @@ class _Scheduler:
     def kill(self) -> None:
         """End the process, and close every descriptor."""
         self.process.kill()
-        self.errors.close()
+        self.speaker.close()
 
 
 class Crew:
@@ -142,6 +150,7 @@ class Crew:
         self._witness = OomWitness()
         self._nodes: list[NodeId] = []
         self._books = Books(page.totals)
+        self.voices: Voices = Voices(settings.host, settings.prefixed)
         self._nursery: trio.Nursery | None = None
         self._handle: Handle | None = None
         self._spread: Spread | None = None
@@ -237,6 +246,12 @@ class Crew:
                 scheduler.stopped = False
                 scheduler.ask(LOOK)
 
+    def drain(self) -> None:
+        """Pass on what tasks have said by now."""
+        for scheduler in self._schedulers.values():
+            self._hear(scheduler, scheduler.link.drain())
+            scheduler.speaker.drain()
+
     # ---- life ------------------------------------------------------------------------------------------------
 
     async def run(self, handle: Handle, counters: dict[str, int], spread: Spread) -> None:
@@ -277,14 +292,14 @@ class Crew:
     def _add(self, process: SchedulerProcess) -> _Scheduler:
         origin = Origin(self._next_origin)
         self._next_origin += 1
-        scheduler = self._schedulers[origin] = _Scheduler(origin, process)
+        scheduler = self._schedulers[origin] = _Scheduler(origin, process, self.voices)
         return scheduler
 
     async def _attend(self, scheduler: _Scheduler) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(scheduler.link.pump)
             nursery.start_soon(self._listen, scheduler)
-            nursery.start_soon(scheduler.errors.relay)
+            nursery.start_soon(scheduler.speaker.relay)
             await _wait(scheduler.process.process)
             nursery.cancel_scope.cancel()
         self._hear(scheduler, scheduler.link.drain())  # what it said before it died still counts
@@ -334,6 +349,9 @@ class Crew:
                 assert self._spread is not None
                 self._spread(topic, rank, find)
                 return None
+            case [local.SAID, items]:
+                scheduler.speaker.said(items)
+                return None
             case [local.REUSED, used, mismatched]:
                 self._counters["pieces_used"] += used
                 self._counters["pieces_mismatched"] += mismatched
@@ -342,7 +360,7 @@ class Crew:
                 self._books.give(origin, own_s, here_s)
                 return Kept(tuple(unpack_piece(piece) for piece in pieces))
             case [local.READY]:
-                scheduler.ready = True
+                scheduler.ready = scheduler.speaker.ready = True
                 self._stillbirths = 0
                 scheduler.link.post([local.NODES, self._nodes])
                 for find in self.found():
@@ -363,7 +381,7 @@ class Crew:
         del self._schedulers[scheduler.origin]
         self._books.bury(scheduler.origin, process.line)
         scheduler.kill()
-        crash = Crash(host, process.pid, how, scheduler.arguments.get(serial, ""), scheduler.errors.text())
+        crash = Crash(host, process.pid, how, scheduler.arguments.get(serial, ""), scheduler.speaker.errors.text())
         if not scheduler.ready:
             self._stillbirths += 1
             if self._stillbirths >= STILLBIRTHS_MAX:

@@ -18,7 +18,7 @@ from hdphrs.protocol.events import Event, Suspected, Tick
 from hdphrs.protocol.messages import Keep
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.tasks import PROGRAM, ROOT, Member, NodeId, Origin, Outcome, Parting, Piece, Spark, TaskRef
-from hdphrs.transport.interface import Fenced, Noted, Told, Transport, TransportEvent
+from hdphrs.transport.interface import Fenced, Noted, Said, Told, Transport, TransportEvent
 from hdphrs.wire import local
 from hdphrs.wire.codec import pack_outcome
 
@@ -77,6 +77,7 @@ class Driver:
         on_work: Callable[[NodeId, Work], None] = lambda node, work: None,
         on_value: Callable[[float], None] = lambda cost_s: None,
         on_outcome: Callable[[int, Outcome], None] = lambda slot, outcome: None,
+        on_said: Callable[[int, bytes], None] = lambda lost, bundle: None,
     ) -> None:
         """
         Args:
@@ -89,6 +90,7 @@ class Driver:
             on_work: told, at the root, what a node has done so far.
             on_value: told, at the root, how much work is behind a value that the program has got.
             on_outcome: told, at the root, of the end of each of the program's tasks.
+            on_said: gets, at the root, what tasks on other nodes say, and how much of that was dropped before.
         """
         self.core = core
         self._feed = feed or core.handle
@@ -109,6 +111,7 @@ class Driver:
         self._on_work = on_work
         self._on_value = on_value
         self.on_outcome = on_outcome
+        self._on_said = on_said
         self._armed_s: float | None = None
         self._rearm = trio.Event()
         self._roster = (0, 0)
@@ -132,6 +135,8 @@ class Driver:
             self._on_work(event.sender, Work(*event.seconds))
         elif isinstance(event, Told):
             self._schedulers.tell(event.topic, event.rank, event.find)
+        elif isinstance(event, Said):
+            self._on_said(event.lost, event.bundle)
         elif isinstance(event, Fenced):
             self.root_gone.set()  # it has ruled
             self.end(fx.Halt("declared dead while it was cut off or stopped", rejoin=True))

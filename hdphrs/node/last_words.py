@@ -1,13 +1,14 @@
-"""What a scheduler process writes to its standard error: passed on at once, and the end of it remembered.
+"""A standard stream of a scheduler process, as its node reads it: passed on at once, and the end of it remembered.
 
-What lives here: the node's end of the pipe.  While the process lives, the pipe is read by the node but written on by a
-thread, because whoever reads this node's standard error may be slow, and must not keep its messages waiting.  `close`
-does not wait for a thread: what is left of a dead process, a pipe's content at most, is written at once.
+What lives here: the node's end of the pipe.  What is not for the program (`voices.py`) is written on by a thread,
+because whoever reads this node's own streams may be slow, and must not keep its messages waiting.  `close` does not
+wait for a thread: what is left of a dead process, a pipe's content at most, is written at once.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,16 +24,25 @@ STDERR = 2
 OUR_FRAME = f'  File "{Path(__file__).parent.parent}/'
 
 
-class LastWords:
-    """The standard error of one scheduler process."""
+def for_nobody(data: bytes) -> bool:
+    """Where the program does not want it."""
+    return False
 
-    def __init__(self, descriptor: int) -> None:
+
+class LastWords:
+    """The standard error of one scheduler process, or its standard output."""
+
+    def __init__(self, descriptor: int, *, to: int = STDERR, for_program: Callable[[bytes], bool] = for_nobody) -> None:
         """
         Args:
             descriptor: the reading end of the pipe; closed by `close`.
+            to: the descriptor of ours to which it is written on, unless
+            for_program: takes it, and says so.
         """
         os.set_blocking(descriptor, False)
         self._descriptor = descriptor
+        self._to = to
+        self._for_program = for_program
         self._end = b""
         self._unwritten = b""
         """What has been read, and not passed on because the relay was cancelled just then."""
@@ -46,16 +56,27 @@ class LastWords:
                 continue
             if not data:
                 break
+            if self._for_program(data):
+                continue
             self._unwritten = data
-            await trio.to_thread.run_sync(_write, data)
+            await trio.to_thread.run_sync(self._write, data)
             self._unwritten = b""
+
+    def drain(self) -> None:
+        """Pass on what is there."""
+        while data := self._read():
+            if not self._for_program(data):
+                self._write(data)
 
     def close(self) -> None:
         """Pass on what is left, and close the pipe."""
-        _write(self._unwritten)
-        while data := self._read():
-            _write(data)
+        self._write(self._unwritten)
+        self.drain()
         os.close(self._descriptor)
+
+    def remember(self, data: bytes) -> None:
+        """This has been written to the same stream, and has come in another way."""
+        self._end = (self._end + data)[-REMEMBERED_BYTES_MAX:]
 
     def text(self) -> str:
         """The last lines, without the frames of this package in a fatal error's stack."""
@@ -67,12 +88,11 @@ class LastWords:
             data = os.read(self._descriptor, READ_BYTES)
         except BlockingIOError:
             return None
-        self._end = (self._end + data)[-REMEMBERED_BYTES_MAX:]
+        self.remember(data)
         return data
 
-
-def _write(data: bytes) -> None:
-    view = memoryview(data)
-    with suppress(OSError):  # nobody listens any more
-        while view:
-            view = view[os.write(STDERR, view) :]
+    def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        with suppress(OSError):  # nobody listens any more
+            while view:
+                view = view[os.write(self._to, view) :]

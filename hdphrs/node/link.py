@@ -34,6 +34,11 @@ class NodeLink:
         """Queue a message for the next flush."""
         self._posted.append(message)
 
+    @property
+    def backlog(self) -> int:
+        """How many frames the socket has not taken yet."""
+        return len(self._backlog)
+
     def flush(self) -> None:
         """Send what has been posted; what the socket does not take now, `pump` sends.  Never blocks."""
         if not self._posted:

@@ -12,11 +12,11 @@ import subprocess
 import sys
 
 from hdphrs.wire.page import Line, Page
-from hdphrs.wire.settings import PATH_VARIABLE, NodeSettings
+from hdphrs.wire.settings import PATH_VARIABLE, NodeSettings, Streams
 
 
 class SchedulerProcess:
-    """A started process and the node's ends of its two links and of its standard error."""
+    """A started process and the node's ends of its two links and of its standard streams."""
 
     def __init__(
         self,
@@ -27,6 +27,7 @@ class SchedulerProcess:
         *,
         ledger: bool = False,
         path: tuple[str, ...] = (),
+        prefixed: Streams = Streams.NONE,
     ) -> None:
         """Start it.
 
@@ -36,6 +37,7 @@ class SchedulerProcess:
             memory_bytes_max: what it may allocate; None for all there is.
             ledger: whether its tasks have memos.
             path: where the program's modules are.
+            prefixed: which of its standard streams are for the program.
         """
         self.number = number
         self.line: Line = page.line(number)
@@ -47,17 +49,24 @@ class SchedulerProcess:
         self.control, theirs_control = socket.socketpair()
         self.control.setblocking(False)
         self.errors, their_errors = os.pipe()
+        self.output: int | None = None
+        their_output: int | None = None
+        if prefixed is Streams.BOTH:
+            self.output, their_output = os.pipe()
         with theirs, theirs_control:
             descriptors = [theirs.fileno(), theirs_control.fileno(), page.descriptor]
-            arguments = [page.lines, number, mode, int(ledger), memory_bytes_max or 0, *descriptors]
+            arguments = [page.lines, number, mode, int(ledger), memory_bytes_max or 0, int(prefixed), *descriptors]
             self.process: subprocess.Popen[bytes] = subprocess.Popen(
                 [sys.executable, "-m", "hdphrs.scheduler", *map(str, arguments)],
                 stdin=subprocess.DEVNULL,
+                stdout=their_output,
                 stderr=their_errors,
                 pass_fds=descriptors,
                 env=os.environ | {"PYTHONSAFEPATH": "1", PATH_VARIABLE: os.pathsep.join(path)},
             )
         os.close(their_errors)
+        if their_output is not None:
+            os.close(their_output)
 
     @property
     def pid(self) -> int:
@@ -87,5 +96,11 @@ def start_scheduler(page: Page, number: int, settings: NodeSettings) -> Schedule
     """Start the scheduler of one core."""
     mode = "reliable" if settings.reliable else "unreliable"
     return SchedulerProcess(
-        page, number, mode, settings.memory_bytes_max, ledger=settings.ledger, path=settings.program_path
+        page,
+        number,
+        mode,
+        settings.memory_bytes_max,
+        ledger=settings.ledger,
+        path=settings.program_path,
+        prefixed=settings.prefixed,
     )

@@ -17,7 +17,14 @@ from functools import partial
 from hdphrs.config import LEDGER_END_S
 from hdphrs.program.port import ProgramPort
 from hdphrs.wire.local import Link
-from hdphrs.wire.settings import LEDGER_VARIABLE, NodeSettings, ledger_location, start_node
+from hdphrs.wire.settings import (
+    LEDGER_VARIABLE,
+    OUTPUT_VARIABLE,
+    NodeSettings,
+    ledger_location,
+    prefixed_streams,
+    start_node,
+)
 
 FAREWELL_S = 2.0
 """How long whoever ends its node waits for the end."""
@@ -41,6 +48,7 @@ class EmbeddedNode:
                 program_path=tuple(os.path.abspath(entry) for entry in sys.path),
                 ledger=ledger is not None,
                 ledger_location=ledger,
+                prefixed=prefixed_streams(os.environ.get(OUTPUT_VARIABLE), for_people=_is_for_people()),
             )
             self._process = start_node(settings, pass_fds=[theirs.fileno()])
         self._farewell_s = FAREWELL_S if ledger is None else LEDGER_END_S
@@ -72,6 +80,14 @@ class EmbeddedNode:
         except subprocess.TimeoutExpired:
             return "does not answer any more"
         return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+
+
+def _is_for_people() -> bool:
+    """Whether what this program prints goes to a terminal, a notebook, or whoever has put his own stream there."""
+    try:
+        return sys.stdout is not None and (sys.stdout.fileno() != 1 or os.isatty(1))
+    except (OSError, ValueError, AttributeError):
+        return True
 
 
 def _part(port: weakref.ref[ProgramPort]) -> None:

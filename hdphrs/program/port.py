@@ -20,6 +20,7 @@ from hdphrs.api.future import get as fast_get
 from hdphrs.api.memo import Wish, wish_of
 from hdphrs.api.port import Bell
 from hdphrs.errors import Cancelled, RootLostError, StartError, UsageError
+from hdphrs.program.listener import LOOK_S, Listener
 from hdphrs.protocol.tasks import FAIR, KEEN, ROOT, NodeId, Task
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook
@@ -34,6 +35,9 @@ ARRIVED: Final = Status("arrived")
 
 FAREWELL_S = 2.0
 """How long the end of a program waits until the node has been told."""
+
+PART_S = 0.5
+"""How long it waits then for what tasks have said."""
 
 BATCH_MAX = 4096
 """Messages that leave together at most."""
@@ -70,6 +74,8 @@ class ProgramPort:
         self._spawned = itertools.count()
         self._begun = threading.Event()
         self._sent = threading.Event()
+        self._parted = threading.Event()
+        self._listener = Listener()
         self._refusal: str | None = None
         self._lost = False
         self._closed = False
@@ -125,6 +131,7 @@ class ProgramPort:
         arrival.acquire()
         self.watch(future, arrival.release)
         arrival.acquire()
+        self._listener.show()
         status, content = future._status, future._content
         if status is ARRIVED:
             succeeded, value = load_outcome(unpack_outcome(content))
@@ -185,18 +192,24 @@ class ProgramPort:
         return self._nodes
 
     def run(self, main: Callable[..., T], args: tuple[Any, ...]) -> T:
-        future = self.place(ROOT, main, args, None)
+        future, slot, task = self._make(main, args, {}, None)
+        self._listener.begin_main(task.path)
+        self._outgoing.put([local.PLACE, slot, ROOT, pack_task(task)])
         try:
             return self.wait(future)
         except KeyboardInterrupt:  # nobody else has the future, so nobody could cancel it
             self.cancel(future)
             raise
+        finally:
+            self._listener.end_main(task.path)
 
     def close(self) -> None:
         """Tell the root node that the program has ended."""
         self._closed = True
         self._outgoing.put(None)
-        self._sent.wait(FAREWELL_S)
+        if self._sent.wait(FAREWELL_S) and not self._lost:
+            self._parted.wait(PART_S)
+        self._listener.close()
 
     def release(self) -> None:
         """Close the link, whose other end has been closed, when the receiver has seen that."""
@@ -252,14 +265,20 @@ class ProgramPort:
         queue = self._outgoing
         ended = False
         while not ended:
-            batch = [queue.get()]
+            batch = []
             with suppress(Empty):
+                batch.append(queue.get(timeout=LOOK_S if self._listener.unsure else None))
                 while len(batch) < BATCH_MAX:
                     batch.append(queue.get_nowait())
             messages = [message for message in batch if message is not None]
             ended = len(messages) < len(batch)
+            wanted = self._listener.wanted()
+            if wanted is not None:
+                messages.insert(0, wanted)
             if ended:
                 messages.append([local.BYE])
+            if not messages:
+                continue
             with suppress(OSError):  # the receiver sees the end of the link too, and fails every future
                 self._link.send(*_together(messages))
             del messages[:], batch[:]  # as in `_receive`
@@ -273,6 +292,7 @@ class ProgramPort:
                     self._hear(message)
                 del message, messages[:]  # they may be large, and the next ones far
         finally:
+            self._parted.set()
             if not self._closed:
                 self._lose()
 
@@ -282,6 +302,10 @@ class ProgramPort:
                 self._arrive(slot, outcome)
             case [local.NODES, nodes, cores]:
                 self._nodes, self.cores = nodes, cores
+            case [local.SAID, bundle]:
+                self._listener.take(bundle)
+            case [local.BYE]:
+                self._parted.set()
             case [local.READY, reliable, ledger]:
                 self._reliable = reliable
                 self._ledger = ledger

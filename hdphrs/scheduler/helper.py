@@ -27,6 +27,7 @@ from hdphrs.scheduler.mail import Mail
 from hdphrs.scheduler.note import Noter
 from hdphrs.scheduler.rhythm import Rhythm
 from hdphrs.scheduler.stop import Stopper
+from hdphrs.scheduler.voice import Voice
 from hdphrs.wire import local
 from hdphrs.wire.page import LOOK, SPEAK, Line
 
@@ -50,6 +51,7 @@ class Helper:
         noter: Noter | None,
         stopper: Stopper,
         answers: Answers,
+        voice: Voice,
         flush: Callable[[], None],
         *,
         looks: bool,
@@ -68,6 +70,7 @@ class Helper:
         self._noter = noter
         self._stopper = stopper
         self._answers = answers
+        self._voice = voice
         self._flush = flush
         self._ident = 0
         self._woken, self._bell = os.pipe()
@@ -148,7 +151,7 @@ class Helper:
         if now_s >= self._look_s:
             self._look_s = now_s + self._keeper.look_s
             self._look()
-        if self._answers:
+        if self._answers or self._voice:
             self._flush()
 
     def _look(self) -> None:

@@ -42,12 +42,14 @@ from hdphrs.scheduler.note import Noter, plain
 from hdphrs.scheduler.reuse import Reuse, fill
 from hdphrs.scheduler.stacks import Stacks
 from hdphrs.scheduler.stop import Stopper
+from hdphrs.scheduler.voice import Voice
 from hdphrs.scheduler.waiting import RUNNING, TaskBell, Waiting
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook, CodeShelf
 from hdphrs.wire.codec import pack_outcome, unpack_outcome, unpack_spark
 from hdphrs.wire.page import Line
 from hdphrs.wire.paths import child_path
+from hdphrs.wire.said import WANTED
 from hdphrs.wire.values import dump_error, dump_result, load_outcome, summary
 
 T = TypeVar("T")
@@ -78,6 +80,7 @@ class Hub:
         self._stacks = Stacks(self._serve_loop)
         self._waiting = Waiting(self._stacks.ready.append)
         self._answers = Answers()
+        self.voice: Voice = Voice(link)
         self._stopper = Stopper(self._exporter, self._meter, line, self._answers.add)
         self._helper = Helper(
             control,
@@ -88,6 +91,7 @@ class Hub:
             self._noter,
             self._stopper,
             self._answers,
+            self.voice,
             self._flush,
             looks=reliable,
         )
@@ -368,7 +372,9 @@ class Hub:
     def _flush(self, *more: list[Any]) -> None:
         """Send what has gathered, and more; the helper thread may do the same at the same time."""
         answers = self._answers.take()
-        messages = [*self._keeper.gathered(), *answers, *more]
+        if answers:
+            self.voice.finish()
+        messages = [*self.voice.gathered(), *self._keeper.gathered(), *answers, *more]
         if messages:
             self._tell(*messages)
         if answers:
@@ -399,7 +405,10 @@ class Hub:
                     self._nodes = nodes
                     self._keeper.nodes = len(nodes)
                 case [local.FOUND, topic, rank, find]:
-                    self._finds.hear(topic, rank, find)
+                    if topic == WANTED:
+                        self.voice.want(find)
+                    else:
+                        self._finds.hear(topic, rank, find)
                 case [local.QUIT]:
                     leave()
                 case _:

@@ -8,6 +8,6 @@
 * `memory.py`: the same interface in virtual time, for tests.
 """
 
-from hdphrs.transport.interface import Deliver, Fenced, Noted, Told, Transport, TransportEvent
+from hdphrs.transport.interface import Deliver, Fenced, Noted, Said, Told, Transport, TransportEvent
 
-__all__ = ["Deliver", "Fenced", "Noted", "Told", "Transport", "TransportEvent"]
+__all__ = ["Deliver", "Fenced", "Noted", "Said", "Told", "Transport", "TransportEvent"]

@@ -41,7 +41,17 @@ class Told:
     find: bytes
 
 
-TransportEvent = Received | Suspected | Arrived | Fenced | Noted | Told
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Tasks of `sender` say something (`hdphrs/wire/said.py`)."""
+
+    sender: NodeId
+    lost: int
+    """Lines that were dropped before this one."""
+    bundle: bytes
+
+
+TransportEvent = Received | Suspected | Arrived | Fenced | Noted | Told | Said
 
 Deliver = Callable[[TransportEvent], None]
 """Takes one event into the driver's inbox, at once and without blocking, in the order of the calls.  What it
@@ -80,6 +90,10 @@ class Transport(Protocol):
     def tell(self, to: NodeId, topic: bytes, rank: float, find: bytes) -> None:
         """Let a peer know what a task has found, as `Told`, in place of what it was to be told before of the same
         search; lost as notes are."""
+
+    def say(self, to: NodeId, bundle: bytes) -> None:
+        """Let a peer know what tasks say, as `Said`: before what is sent from now on.  Lost as notes are, and when too
+        much of it waits."""
 
     def admit(self, ticket: int, member: Member) -> None:
         """At the root: the newcomer behind `ticket` of `Arrived` is `member` from now on."""

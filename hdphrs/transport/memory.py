@@ -23,7 +23,7 @@ from hdphrs.errors import InternalError, StartError
 from hdphrs.protocol.events import Arrived, Received, Suspected
 from hdphrs.protocol.messages import Message
 from hdphrs.protocol.tasks import ROOT, Member, NodeId
-from hdphrs.transport.interface import Deliver, Fenced, Noted, Told
+from hdphrs.transport.interface import Deliver, Fenced, Noted, Said, Told
 from hdphrs.wire.codec import pack_message, unpack_message
 
 ADDRESS = "memory"
@@ -230,6 +230,11 @@ class MemoryTransport:
         """See `Transport.tell`; here it takes no time."""
         if to in self._known and to not in self._fenced and not self._dead.is_set():
             self._network._nodes[to]._deliver(Told(self.node, topic, rank, find))
+
+    def say(self, to: NodeId, bundle: bytes) -> None:
+        """See `Transport.say`; here it takes no time."""
+        if to in self._known and to not in self._fenced and not self._dead.is_set():
+            self._network._nodes[to]._deliver(Said(self.node, 0, bundle))
 
     def admit(self, ticket: int, member: Member) -> None:
         """See `Transport.admit`."""

@@ -20,7 +20,7 @@ from hdphrs.protocol.messages import Message
 from hdphrs.protocol.tasks import NodeId
 from hdphrs.transport.detector import Detector
 from hdphrs.transport.greeting import IsFenced, NotMe, Resume, Resumed, Wait, pack_greeting, unpack_answer
-from hdphrs.transport.interface import Deliver, Fenced, Noted, Told
+from hdphrs.transport.interface import Deliver, Fenced, Noted, Said, Told
 from hdphrs.transport.link import Link
 from hdphrs.transport.session import Session
 from hdphrs.transport.streams import FrameStream, Lost, connect, dial
@@ -54,7 +54,7 @@ class Peer:
 
     def __init__(self, node: NodeId, around: Surroundings, fenced_by: Callable[[Fenced], None]) -> None:
         self.node = node
-        self.session: Session = Session(self._on_note, self._on_told)
+        self.session: Session = Session(self._on_note, self._on_told, self._on_said)
         self.address: tuple[str, int] | None = None
         self.expected: trio.Event = trio.Event()
         """Set when the driver has told us about it, with `connect` or `admit`; or has fenced it."""
@@ -91,6 +91,11 @@ class Peer:
     def tell(self, topic: bytes, rank: float, find: bytes) -> None:
         """See `Transport.tell`."""
         self.session.tell(topic, rank, find)
+        self._wake()
+
+    def say(self, bundle: bytes) -> None:
+        """See `Transport.say`."""
+        self.session.say(bundle)
         self._wake()
 
     def beat(self, quiet_since: float) -> None:
@@ -219,6 +224,9 @@ class Peer:
 
     def _on_told(self, topic: bytes, rank: float, find: bytes) -> None:
         self._around.deliver(Told(self.node, topic, rank, find))
+
+    def _on_said(self, lost: int, bundle: bytes) -> None:
+        self._around.deliver(Said(self.node, lost, bundle))
 
     def _bar(self, error: ProtocolError) -> None:
         """It has lost count or speaks nonsense, and would do so again: have no more of it."""

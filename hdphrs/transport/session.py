@@ -14,6 +14,8 @@ Frames of a connection, after the greeting:
                             latest is sent, before anything else, and it is lost with the connection
     [TOLD, topic, rank, find]  what a task of a search has found: of each search only the latest is sent, and it is lost
                             with the connection
+    [SAID, lost, bundle]    what tasks say (`hdphrs/wire/said.py`), and how many lines were dropped before it; what
+                            is not written yet waits, up to a bound, and what was is lost with the connection
 
 When a connection begins, each end says how far it has received (`greeting.py`) and calls `resume` with the
 other's word: what the peer has is forgotten, the rest is sent again.
@@ -29,12 +31,14 @@ from hdphrs.api.board import FIND_BYTES_MAX, TOPIC_BYTES_MAX, TOPICS_MAX
 from hdphrs.errors import ProtocolError
 from hdphrs.wire.codec import unpack_bytes, unpack_many, unpack_natural, unpack_seconds
 from hdphrs.wire.framing import encode_frame
+from hdphrs.wire.said import lost_with
 
 DATA: Final = 0
 ACK: Final = 1
 ASK: Final = 2
 NOTE: Final = 3
 TOLD: Final = 4
+SAID: Final = 5
 
 NOTE_ITEMS: Final = 3
 """Durations in one note."""
@@ -42,6 +46,9 @@ NOTE_ITEMS: Final = 3
 ACK_AFTER_BYTES: Final = 1 << 20
 """An end that has received so much without acknowledging anything does so even if it has nothing else to
 send.  This and the heartbeats bound what the sender keeps."""
+
+SAID_BYTES_MAX: Final = 4 << 20
+"""What tasks have said that waits for the connection; what comes then is dropped, and counted."""
 
 BATCH_BYTES: Final = 1 << 18
 """A batch is closed when it has grown to this size."""
@@ -54,11 +61,16 @@ class Session:
         self,
         on_note: Callable[[tuple[float, ...]], None] = lambda seconds: None,
         on_told: Callable[[bytes, float, bytes], None] = lambda topic, rank, find: None,
+        on_said: Callable[[int, bytes], None] = lambda lost, bundle: None,
     ) -> None:
-        """`on_note` takes what the peer notes, `on_told` what its tasks have found."""
+        """`on_note` takes what the peer notes, `on_told` what its tasks have found, `on_said` what they say."""
         self._on_note = on_note
         self._on_told = on_told
         self._told: dict[bytes, tuple[float, bytes]] = {}
+        self._on_said = on_said
+        self._said: deque[bytes] = deque()
+        self._said_bytes = 0
+        self._unsaid = 0
         self._noted: tuple[float, ...] | None = None
         self.received: int = 0
         """Number of the last message received; the peer hears it when a connection begins."""
@@ -76,7 +88,7 @@ class Session:
     @property
     def settled(self) -> bool:
         """The peer has received everything."""
-        return not self._unsent and not self._kept and self._noted is None
+        return not self._unsent and not self._kept and self._noted is None and not self._said
 
     @property
     def must_write(self) -> bool:
@@ -107,6 +119,16 @@ class Session:
         if len(self._told) > TOPICS_MAX:
             del self._told[next(iter(self._told))]
 
+    def say(self, bundle: bytes) -> None:
+        """Let the peer know what tasks say, if not too much of that waits."""
+        frame = encode_frame([SAID, self._unsaid, bundle])
+        if self._said_bytes + len(frame) > SAID_BYTES_MAX:
+            self._unsaid += lost_with(bundle)
+            return
+        self._said.append(frame)
+        self._said_bytes += len(frame)
+        self._unsaid = 0
+
     def ask(self) -> None:
         """Make the peer acknowledge everything sent so far."""
         self._asks = True
@@ -121,6 +143,11 @@ class Session:
         for topic, (rank, find) in self._told.items():
             parts.append(encode_frame([TOLD, topic, rank, find]))
         self._told.clear()
+        while self._said and size < BATCH_BYTES:
+            frame = self._said.popleft()
+            self._said_bytes -= len(frame)
+            parts.append(frame)
+            size += len(frame)
         if self._owes_ack or (self._unsent and self.received > self._acknowledged):
             parts.append(encode_frame([ACK, self.received]))
             self._acknowledged = self.received
@@ -157,6 +184,9 @@ class Session:
                 return None
             if kind == TOLD and size == 4:
                 self._on_told(*_unpack_find(*frame[1:]))
+                return None
+            if kind == SAID and size == 3:
+                self._on_said(unpack_natural(frame[1]), unpack_bytes(frame[2]))
                 return None
             if kind == ASK and size == 1:
                 self._owes_ack = True

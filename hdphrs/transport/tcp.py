@@ -143,6 +143,12 @@ class TcpTransport:
         if peer is not None:
             peer.tell(topic, rank, find)
 
+    def say(self, to: NodeId, bundle: bytes) -> None:
+        """See `Transport.say`."""
+        peer = self._peers.get(to)
+        if peer is not None:
+            peer.say(bundle)
+
     def admit(self, ticket: int, member: Member) -> None:
         """See `Transport.admit`."""
         peer = self._peer(member.node)

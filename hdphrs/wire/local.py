@@ -28,12 +28,13 @@ PLACE: Final = 4  # [PLACE, slot, node, task]
 HUNGRY: Final = 5  # [HUNGRY, room, ran]: how many of its own sparks it has run since the last time
 RESULTS: Final = 6  # [RESULTS, [[ref, replica, outcome, own_s, here_s], ...]]: see scheduler/meter.py
 RETURN: Final = 7  # [RETURN, [[ref, replica], ...]]
-BYE: Final = 8  # [BYE]: the program has ended
+BYE: Final = 8  # [BYE]: the program has ended; back: it has got all that tasks have said
 KEEP: Final = 15  # [KEEP, [piece, ...], own_s, here_s]
 REUSED: Final = 16  # [REUSED, used, mismatched]: pieces that a re-run has used; and that were not of the same call
 CANCEL: Final = 17  # [CANCEL, [slot, ...]]: nobody waits for these futures any more
 ABOUT: Final = 14  # [ABOUT, serial, summary]: the arguments of a task that has crashed before, and is tried again
 FOUND: Final = 30  # [FOUND, topic, rank, find], both ways: what a task of a search has found, see api/board.py
+SAID: Final = 31  # [SAID, [item, ...]]: what tasks say, see said.py; from the root node to the program [SAID, bundle]
 
 # From the node.
 START: Final = 9  # [START, [[serial, spark], ...]]
@@ -109,6 +110,20 @@ class Link:
         frame, bulks = encode_frames(messages)
         with self._sending:
             send_all(self._socket, frame, bulks)
+
+    def offer(self, gather: Callable[[], Sequence[list[Any]]]) -> None:
+        """Send what `gather()` returns, unless somebody is sending just now, the caller of the caller perhaps.
+
+        Raises:
+            ConnectionError: the node is gone.
+        """
+        if self._sending.acquire(blocking=False):
+            try:
+                messages = gather()
+                if messages:
+                    send_all(self._socket, *encode_frames(messages))
+            finally:
+                self._sending.release()
 
     def receive(self, *, block: bool) -> list[list[Any]] | None:
         """The messages that have arrived, at least one if `block`; None when the node is gone."""

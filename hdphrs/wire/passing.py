@@ -71,6 +71,9 @@ class Backlog:
     def __bool__(self) -> bool:
         return bool(self._parts)
 
+    def __len__(self) -> int:
+        return len(self._parts)
+
     def send(self, data: bytes, bulks: Sequence[Bulk]) -> None:
         """Send it, behind what waits already; what is not taken now waits.
 

@@ -23,6 +23,11 @@ FOLD = b"\x80\x00"
 
 DIGEST_BYTES = 16
 
+SHOWN_MAX = 8
+SHOWN_FIRST = 2
+SHOWN_DIGITS = 8
+"""Indices of a long chain that are shown, of them at the beginning; digits of a digest."""
+
 
 def first_index(path: bytes) -> bytes:
     """The beginning of a path: that of the program's task; all of it if it is folded."""
@@ -32,6 +37,29 @@ def first_index(path: bytes) -> bytes:
         if byte < 0x80:
             return path[:end]
     return path
+
+
+def show_path(path: bytes) -> str:
+    """A path for people: the indices, of a long chain the first and the last ones; of a folded one a digest."""
+    if path.startswith(FOLD):
+        return "#" + path[len(FOLD) :].hex()[:SHOWN_DIGITS]
+    indices: list[int] = []
+    index = shift = 0
+    for byte in path:
+        index |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            indices.append(index)
+            index = shift = 0
+    if len(indices) > SHOWN_MAX:
+        shown = [
+            *map(str, indices[:SHOWN_FIRST]),
+            "\N{HORIZONTAL ELLIPSIS}",
+            *map(str, indices[SHOWN_FIRST - SHOWN_MAX :]),
+        ]
+    else:
+        shown = [*map(str, indices)]
+    return ".".join(shown)
 
 
 def child_path(parent: bytes, index: int) -> bytes:

@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from enum import IntEnum
 from typing import IO, Any
 
 from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, GRACE_S, JOIN_DEADLINE_S, LEDGER_BYTES_MAX, WIRE_VERSION
@@ -45,12 +46,26 @@ SEQUENTIAL_VARIABLE = "HDPHRS_SEQUENTIAL"
 PATH_VARIABLE = "HDPHRS_PROGRAM_PATH"
 """Tells a scheduler where the program's modules are."""
 
+OUTPUT_VARIABLE = "HDPHRS_OUTPUT"
+"""What --output says, where it is not given: `RAW` or `PREFIXED`."""
+
+RAW = "raw"
+PREFIXED = "prefixed"
+
 LEDGER_VARIABLE = "HDPHRS_LEDGER"
 """Names the ledger of a run for which --ledger is not given."""
 
 SETTINGS_BYTES_MAX = 64 << 20
 
 _NO_SETTINGS = "hdphrs.node is started by hdphrs itself; its standard input holds no settings"
+
+
+class Streams(IntEnum):
+    """Which standard streams of tasks go to the program, which shows them with a prefix (decision 22)."""
+
+    NONE = 0
+    ERROR = 1
+    BOTH = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +125,8 @@ class NodeSettings:
     ledger_location: str | None = None
     """Root: the directory or URL of the ledger."""
     ledger_bytes_max: int = LEDGER_BYTES_MAX
+    prefixed: Streams = Streams.NONE
+    """The others go where those of the node go."""
     trace: str | None = None
     """The folder for the record of what the core of this node is fed and wants done."""
 
@@ -156,8 +173,22 @@ def _unpack(values: dict[str, Any]) -> NodeSettings:
         values["credentials"] = Credentials(**values["credentials"])
     values["root_addresses"] = tuple((host, port) for host, port in values["root_addresses"])
     values["program_path"] = tuple(values["program_path"])
+    values["prefixed"] = Streams(values["prefixed"])
     values["slots"] = values["slots"] or usable_cores()
     return NodeSettings(**{field.name: values[field.name] for field in fields(NodeSettings)})
+
+
+def prefixed_streams(given: str | None, *, for_people: bool) -> Streams:
+    """What of the tasks' standard streams is prefixed.
+
+    Args:
+        given: `RAW`, `PREFIXED`, or None.
+        for_people: whether the program's standard output goes to a terminal, or a notebook, and not into a file or
+            to another program.
+    """
+    if given == RAW:
+        return Streams.NONE
+    return Streams.BOTH if given == PREFIXED or for_people else Streams.ERROR
 
 
 def ledger_location(given: str | None) -> str | None:

@@ -30,7 +30,7 @@ from hdphrs.transport.greeting import (
     unpack_answer,
     unpack_greeting,
 )
-from hdphrs.transport.session import ACK, ASK, DATA, NOTE, TOLD, Session
+from hdphrs.transport.session import ACK, ASK, DATA, NOTE, SAID, TOLD, Session
 from hdphrs.wire.codec import pack_message, pack_outcome, unpack_message, unpack_outcome
 from hdphrs.wire.framing import FrameDecoder, encode_frame
 from hdphrs.wire.settings import encode_settings, read_settings
@@ -169,7 +169,14 @@ def _sessions() -> list[list[Any]]:
         for message in rng.sample(seeds.packed(rng), 6):
             said.append([DATA, 1 + sum(frame_[0] == DATA for frame_ in said), message])
             if rng.random() < 0.3:
-                said.append(rng.choice(([ACK, 0], [ASK], [NOTE, [0.0, 1.0, 2.0]], [TOLD, b"topic", 1.0, b"find"])))
+                others = (
+                    [ACK, 0],
+                    [ASK],
+                    [NOTE, [0.0, 1.0, 2.0]],
+                    [TOLD, b"topic", 1.0, b"find"],
+                    [SAID, 0, b"bundle"],
+                )
+                said.append(rng.choice(others))
         conversations.append(said)
     return conversations
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from hdphrs.api.board import FIND_BYTES_MAX, TOPIC_BYTES_MAX, TOPICS_MAX
 from hdphrs.errors import ProtocolError
-from hdphrs.transport.session import ACK_AFTER_BYTES, BATCH_BYTES, Session
+from hdphrs.transport.session import ACK_AFTER_BYTES, BATCH_BYTES, SAID_BYTES_MAX, Session
+from hdphrs.wire import said
 from hdphrs.wire.framing import FrameDecoder
 
 
@@ -231,3 +232,28 @@ def test_peer_that_has_forgotten_is_a_protocol_error() -> None:
 def test_peer_that_claims_what_was_never_sent_is_a_protocol_error() -> None:
     with pytest.raises(ProtocolError, match="0 were sent"):
         Session().resume(1)
+
+
+def test_what_tasks_say_waits_up_to_a_bound_and_what_is_dropped_is_counted() -> None:
+    heard: list[tuple[int, int]] = []
+    speaker, listener = Session(), Session(on_said=lambda lost, bundle: heard.append((lost, len(bundle))))
+    (bundle,) = said.bundles([[said.TEXT, ["", "", b""], said.OUT, bytes(1000)]])
+    for _ in range(SAID_BYTES_MAX // 1000 + 3):
+        speaker.say(bundle)
+    assert not speaker.settled
+    speaker.push([1])
+    decoder = FrameDecoder()
+    said_before: int | None = None
+    while batch := speaker.batch():
+        assert len(batch) < BATCH_BYTES + 2000
+        for frame in decoder.feed(batch):
+            if listener.on_frame(frame) is not None:
+                said_before = len(heard)
+    assert said_before is not None
+    speaker.say(b"")
+    for frame in decoder.feed(speaker.batch()):
+        listener.on_frame(frame)
+    lost = heard.pop()[0]
+    assert heard == [(0, len(bundle))] * len(heard)
+    assert len(heard) + lost == SAID_BYTES_MAX // 1000 + 3
+    assert lost > 3

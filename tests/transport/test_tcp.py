@@ -16,7 +16,7 @@ from hdphrs.errors import CannotTravelError, InternalError, StartError, UsageErr
 from hdphrs.protocol.events import Arrived, Received, Suspected
 from hdphrs.protocol.messages import Code, Term, Welcome
 from hdphrs.protocol.tasks import ROOT, Member, NodeId
-from hdphrs.transport import Fenced, Noted, Told
+from hdphrs.transport import Fenced, Noted, Said, Told
 from hdphrs.transport.greeting import Join, pack_greeting
 from hdphrs.transport.listener import listening_socket
 from hdphrs.transport.streams import FrameStream, connect
@@ -98,6 +98,19 @@ def test_a_find_arrives_where_it_is_told() -> None:
             one.transport.tell(ROOT, b"search", 1.0, b"find")
             one.transport.tell(TWO, b"search", 1.0, b"find")  # nobody that it knows
             assert await root.inbox.next() == Told(ONE, b"search", 1.0, b"find")
+
+    run(main)
+
+
+def test_what_tasks_say_arrives_before_what_is_sent_after_it() -> None:
+    async def main() -> None:
+        async with cluster() as c:
+            root, one = await c.pair()
+            one.transport.say(ROOT, b"bundle")
+            one.transport.send(ROOT, numbered(1))
+            one.transport.say(TWO, b"bundle")  # nobody that it knows
+            assert await root.inbox.next() == Said(ONE, 0, b"bundle")
+            assert await root.inbox.next() == Received(ONE, numbered(1))
 
     run(main)
 

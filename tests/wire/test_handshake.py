@@ -67,13 +67,17 @@ def test_listener_with_another_secret_is_refused() -> None:
 
 def test_version_differs_then_each_end_names_both_versions(monkeypatch: pytest.MonkeyPatch) -> None:
     dialer = Handshake(Role.DIALER, SECRET, NONCE_A)
-    monkeypatch.setattr(handshake, "WIRE_VERSION", 7)
+    monkeypatch.setattr(handshake, "WIRE_VERSION", WIRE_VERSION + 1)
     listener = Handshake(Role.LISTENER, SECRET, NONCE_B)
     answer = listener.feed(dialer.start())
-    assert f"speaks version {WIRE_VERSION} of the hdphrs wire format, this node speaks version 7" in str(listener.fault)
+    theirs = f"speaks version {WIRE_VERSION} of the hdphrs wire format, this node speaks version {WIRE_VERSION + 1}"
+    assert theirs in str(listener.fault)
     monkeypatch.undo()
     dialer.feed(answer)
-    assert f"speaks version 7 of the hdphrs wire format, this node speaks version {WIRE_VERSION}" in str(dialer.fault)
+    assert (
+        f"speaks version {WIRE_VERSION + 1} of the hdphrs wire format, this node speaks version {WIRE_VERSION}"
+        in str(dialer.fault)
+    )
 
 
 @pytest.mark.parametrize(

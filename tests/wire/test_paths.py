@@ -7,7 +7,7 @@ from functools import reduce
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hdphrs.wire.paths import FOLD, PATH_BYTES_MAX, PROGRAM_PATH, child_path
+from hdphrs.wire.paths import FOLD, PATH_BYTES_MAX, PROGRAM_PATH, SHOWN_MAX, child_path, show_path
 
 indices = st.integers(0, 1 << 40) | st.integers(0, 300)
 chains = st.lists(indices, max_size=8)
@@ -37,3 +37,14 @@ def test_path_below_a_fold_begins_with_it() -> None:
     folded = path_of([0] * (PATH_BYTES_MAX + 1))
     assert folded.startswith(FOLD)
     assert path_of([0] * (PATH_BYTES_MAX + 2)).startswith(folded)
+
+
+@given(chain=st.lists(indices, max_size=SHOWN_MAX))
+def test_path_for_people_has_all_indices(chain: list[int]) -> None:
+    assert show_path(path_of(chain)) == ".".join(map(str, chain))
+
+
+def test_long_path_for_people_has_the_first_and_the_last_indices_and_a_folded_one_a_digest() -> None:
+    assert show_path(path_of([*range(20)])) == "0.1.\N{HORIZONTAL ELLIPSIS}.14.15.16.17.18.19"
+    folded = show_path(path_of([1 << 20] * 200))
+    assert (folded[0], len(folded)) == ("#", 9)
