@@ -11,7 +11,7 @@ import signal
 import sys
 from pathlib import Path
 
-from benchmarks import cancelling, growth, instructions, ledger, recovery, spawn_get, speedup, startup
+from benchmarks import cancelling, growth, instructions, ledger, predict, recovery, spawn_get, speedup, startup
 from benchmarks.compare import command as peers
 from benchmarks.figures import Figure, table, write_json
 from benchmarks.launch import BenchmarkError
@@ -27,7 +27,13 @@ BENCHMARKS = {
     "cancelling": cancelling.measure,
 }
 
-OTHERS = {"peers": peers.main, "lines": lines.main, "instructions": instructions.main, "growth": growth.main}
+OTHERS = {
+    "peers": peers.main,
+    "lines": lines.main,
+    "instructions": instructions.main,
+    "growth": growth.main,
+    "predict": predict.main,
+}
 """Those with a command line of their own."""
 
 

@@ -1,4 +1,4 @@
-"""Prints how long an empty task takes that is placed on the other of two idle nodes, until its result is here, as JSON.
+"""Prints how long an empty task takes, on the other of two idle nodes and on the same, until its result is here: JSON.
 
 hdphrs run --local-nodes 2 --cores 1 benchmarks/programs/node_trip.py COUNT
 """
@@ -19,17 +19,19 @@ def noop() -> None:
     """The smallest task."""
 
 
-def trips_us(count: int) -> list[float]:
-    """The task: so many round trips, one after the other."""
-    (other,) = [node for node in all_nodes() if node != my_node()]
-    trips = []
+def trips_us(count: int) -> tuple[list[float], list[float]]:
+    """The task: so many round trips, one after the other, to the other node and to this one in turn."""
+    here = my_node()
+    (other,) = [node for node in all_nodes() if node != here]
+    trips: dict[int, list[float]] = {other: [], here: []}
     for _ in range(WARM_UPS + count):
-        began_s = perf_counter()
-        get(spawn_at(other, noop))
-        trips.append((perf_counter() - began_s) * 1e6)
-    return trips[WARM_UPS:]
+        for node in (other, here):
+            began_s = perf_counter()
+            get(spawn_at(node, noop))
+            trips[node].append((perf_counter() - began_s) * 1e6)
+    return trips[other][WARM_UPS:], trips[here][WARM_UPS:]
 
 
 if __name__ == "__main__":
-    trips = run(trips_us, int(sys.argv[1]))
-    print(json.dumps({"median_us": median(trips), "least_us": min(trips)}))
+    away, own = run(trips_us, int(sys.argv[1]))
+    print(json.dumps({"median_us": median(away), "least_us": min(away), "own_us": median(own)}))
