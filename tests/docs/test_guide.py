@@ -15,6 +15,19 @@ BY_HAND = {"first-program.md": 1, "recovery.md": 1}
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.parametrize("source", ["print(1 + 1)  # 3", "print(1)", "print(1)  # 1\nraise SystemExit(2)", "1 / 0"])
+def test_a_page_that_says_something_else_is_found_out(source: str, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        run_program(source, tmp_path)
+
+
+def test_a_command_that_answers_something_else_is_found_out(tmp_path: Path) -> None:
+    give_command("echo one; echo two; echo three", ["o...e", "..."], tmp_path)
+    for said in (["one"], ["one", "three", "..."], []):
+        with pytest.raises(AssertionError):
+            give_command("echo one; echo two", said, tmp_path)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_what_a_page_shows_is_what_happens(page: Path, tmp_path: Path) -> None:
     blocks = blocks_of(page)
