@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -21,6 +21,7 @@ from hdphrs.config import LEDGER_PIECE_BYTE_COST_S, LEDGER_PIECE_COST_S, TERM_DE
 from hdphrs.errors import HdphrsError, StartError
 from hdphrs.node.crew import Crew, understand
 from hdphrs.node.driver import Driver, Feed
+from hdphrs.node.exchange import Exchange
 from hdphrs.node.life import say, start_crew
 from hdphrs.node.link import NodeLink
 from hdphrs.node.orders import obey_signals, watch_leash
@@ -71,7 +72,8 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
             nursery.start_soon(driver.tick)
             nursery.start_soon(crew.run, driver.handle, core.counters, driver.spread)
             nursery.start_soon(program.pump)
-            nursery.start_soon(_listen_to_program, program, driver, driver.handle if book is None else book.admit, part)
+            hear = driver.handle if book is None else book.admit
+            nursery.start_soon(_listen_to_program, program, crew.exchange, driver, hear, part)
             nursery.start_soon(watch_leash, driver)
             nursery.start_soon(obey_signals, driver, settings.grace_s)
             if book is not None:
@@ -270,16 +272,22 @@ def _book(settings: NodeSettings, driver: Driver, program: NodeLink) -> Book | N
 
 
 async def _listen_to_program(
-    program: NodeLink, driver: Driver, hear: Callable[[Sequence[Event]], None], part: Callable[[], None]
+    program: NodeLink,
+    exchange: Exchange,
+    driver: Driver,
+    hear: Callable[[Sequence[Event]], None],
+    part: Callable[[], None],
 ) -> None:
-    while (messages := await program.receive()) is not None:
+    def listen(messages: list[list[Any]]) -> bool:
         for found in [message for message in messages if message[0] == local.FOUND]:
             driver.spread(*found[1:])
         if messages[-1] == [local.BYE]:
             part()
-            break
+            return False
         hear([understand(PROGRAM, message) for message in messages if message[0] != local.FOUND])
-        messages.clear()  # they may be large, and the next ones far
+        return True
+
+    await exchange.serve(program, listen)
     driver.handle([Terminate()])
 
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 import trio
@@ -17,6 +18,7 @@ import trio
 from hdphrs.api.board import Board
 from hdphrs.errors import StartError
 from hdphrs.node.books import Books, Work
+from hdphrs.node.exchange import Exchange
 from hdphrs.node.link import NodeLink
 from hdphrs.node.oom import OomWitness
 from hdphrs.node.process import SchedulerProcess, start_scheduler
@@ -149,6 +151,8 @@ class Crew:
         self._stillbirths = 0
         self._witness = OomWitness()
         self._nodes: list[NodeId] = []
+        self.exchange: Exchange = Exchange(lambda: len(self._nodes) <= 1)
+        """Serves the links of the schedulers, and the program's."""
         self._books = Books(page.totals)
         self.voices: Voices = Voices(settings.host, settings.prefixed)
         self._nursery: trio.Nursery | None = None
@@ -161,6 +165,8 @@ class Crew:
         self._counters: dict[str, int] = {}
         self._stopping = False
         self._schedulers: dict[Origin, _Scheduler] = {}
+        self._unsent: dict[_Scheduler, None] = {}
+        """Those to whom something was posted since the last flush."""
         self._next_origin = 1
         for process in processes:
             self._add(process)
@@ -169,7 +175,7 @@ class Crew:
 
     def teach(self, origin: Origin, digest: bytes, data: bytes) -> None:
         """Effect `Teach`."""
-        self._schedulers[origin].link.post([local.CODE, digest, data])
+        self._post(self._schedulers[origin], [local.CODE, digest, data])
 
     def start(self, origin: Origin, sparks: Sequence[Spark]) -> None:
         """Effect `Start`."""
@@ -177,7 +183,7 @@ class Crew:
         scheduler.fed = True
         first, self._next_serial = self._next_serial, self._next_serial + len(sparks)
         for chunk in local.chunks(enumerate(sparks, first), _payload_bytes):
-            scheduler.link.post([local.START, [scheduler.hand(serial, spark) for serial, spark in chunk]])
+            self._post(scheduler, [local.START, [scheduler.hand(serial, spark) for serial, spark in chunk]])
         if self._wanted:
             self._nudged.set()
 
@@ -185,12 +191,12 @@ class Crew:
         """Effect `Deliver`; to a dead scheduler it is lost."""
         scheduler = self._schedulers.get(origin)
         if scheduler is not None:
-            scheduler.link.post(self._books.deliver(origin, slot, pack_outcome(outcome)))
+            self._post(scheduler, self._books.deliver(origin, slot, pack_outcome(outcome)))
 
     def cancel(self, origin: Origin, copies: Sequence[tuple[TaskRef, int]]) -> None:
         """Effect `Cancel`: its helper thread is asked to look, should it be deep in a task."""
         scheduler = self._schedulers[origin]
-        scheduler.link.post([local.STOP, [[list(ref), replica] for ref, replica in copies]])
+        self._post(scheduler, [local.STOP, [[list(ref), replica] for ref, replica in copies]])
         scheduler.stopped = True
 
     def replace(self, origin: Origin, copies: Sequence[tuple[TaskRef, int]]) -> None:
@@ -223,7 +229,7 @@ class Crew:
         self._nodes = nodes
         self._books.me = nodes[0]
         for scheduler in self._schedulers.values():
-            scheduler.link.post([local.NODES, nodes])
+            self._post(scheduler, [local.NODES, nodes])
 
     def tell(self, topic: bytes, rank: float, find: bytes) -> bool:
         """Let the schedulers know what a task has found, if it is better than what was known here; whether it was."""
@@ -240,11 +246,16 @@ class Crew:
 
     def flush(self) -> None:
         """Send what has been posted."""
-        for scheduler in self._schedulers.values():
+        for scheduler in self._unsent:
             scheduler.link.flush()
             if scheduler.stopped:
                 scheduler.stopped = False
                 scheduler.ask(LOOK)
+        self._unsent.clear()
+
+    def _post(self, scheduler: _Scheduler, message: list[Any]) -> None:
+        self._unsent[scheduler] = None
+        scheduler.link.post(message)
 
     def drain(self) -> None:
         """Pass on what tasks have said by now."""
@@ -271,6 +282,7 @@ class Crew:
             for scheduler in list(self._schedulers.values()):
                 nursery.start_soon(self._attend, scheduler)
             nursery.start_soon(self._nudge)
+            nursery.start_soon(self.exchange.run)
 
     async def stop(self) -> None:
         """Ask all processes to end; those that run a task may still do so after `STOP_S`, see `kill`."""
@@ -287,6 +299,7 @@ class Crew:
         for scheduler in self._schedulers.values():
             scheduler.kill()
         self._schedulers.clear()
+        self.exchange.close()
         self._page.close()
 
     def _add(self, process: SchedulerProcess) -> _Scheduler:
@@ -298,7 +311,7 @@ class Crew:
     async def _attend(self, scheduler: _Scheduler) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(scheduler.link.pump)
-            nursery.start_soon(self._listen, scheduler)
+            nursery.start_soon(self.exchange.serve, scheduler.link, partial(self._listen, scheduler))
             nursery.start_soon(scheduler.speaker.relay)
             await _wait(scheduler.process.process)
             nursery.cancel_scope.cancel()
@@ -306,10 +319,9 @@ class Crew:
         if not self._stopping:
             self._bury(scheduler)
 
-    async def _listen(self, scheduler: _Scheduler) -> None:
-        while (messages := await scheduler.link.receive()) is not None:
-            self._hear(scheduler, messages)
-            messages.clear()  # they may be large, and the next ones far
+    def _listen(self, scheduler: _Scheduler, messages: list[list[Any]]) -> bool:
+        self._hear(scheduler, messages)
+        return True
 
     def _hear(self, scheduler: _Scheduler, messages: list[list[Any]]) -> None:
         assert self._handle is not None
@@ -362,9 +374,9 @@ class Crew:
             case [local.READY]:
                 scheduler.ready = scheduler.speaker.ready = True
                 self._stillbirths = 0
-                scheduler.link.post([local.NODES, self._nodes])
+                self._post(scheduler, [local.NODES, self._nodes])
                 for find in self.found():
-                    scheduler.link.post([local.FOUND, *find])
+                    self._post(scheduler, [local.FOUND, *find])
                 return SchedulerUp(origin)
             case _:
                 return understand(origin, message)
@@ -379,6 +391,7 @@ class Crew:
         if process.process.returncode == -signal.SIGKILL and self._witness.has_risen():
             how += ", out of memory"
         del self._schedulers[scheduler.origin]
+        self._unsent.pop(scheduler, None)
         self._books.bury(scheduler.origin, process.line)
         scheduler.kill()
         crash = Crash(host, process.pid, how, scheduler.arguments.get(serial, ""), scheduler.speaker.errors.text())

@@ -151,12 +151,14 @@ class Driver:
         for event in events:
             for effect in self._feed(event, now_s):
                 self._carry_out(effect)
+            if self._program is not None:
+                self._program.flush()  # it waits for this, while the next event is mostly somebody's hunger
         if self.core.roster != self._roster:
             self._roster = self.core.roster
             self.tell_nodes()
+            if self._program is not None:
+                self._program.flush()
         self._schedulers.flush()
-        if self._program is not None:
-            self._program.flush()
         deadline_s = self.core.next_deadline()
         if deadline_s is not None and (self._armed_s is None or deadline_s < self._armed_s):
             self._rearm.set()

@@ -46,12 +46,22 @@ class NodeLink:
         posted, self._posted = self._posted, []
         if self._broken:
             return
+        frame, bulks = encode_frames(posted)
         try:
-            self._backlog.send(*encode_frames(posted))
+            sent = 0 if bulks or self._backlog else self._send(frame)
+            if sent < len(frame):
+                self._backlog.send(frame[sent:], bulks)
         except OSError:
             self._break()
         if self._backlog:
             self._backlogged.set()
+
+    def _send(self, frame: bytes) -> int:
+        """What nearly all frames come to: one call."""
+        try:
+            return self._socket.send(frame)
+        except BlockingIOError:
+            return 0
 
     async def pump(self) -> None:
         """Send the backlog whenever there is one; runs as long as the link."""
@@ -70,21 +80,20 @@ class NodeLink:
         self._broken = True
         self._backlog.clear()
 
-    async def receive(self) -> list[list[Any]] | None:
-        """The next messages; None when the other end is gone."""
-        while True:
-            await trio.lowlevel.wait_readable(self._socket)
-            try:
-                data = receive(self._socket, self._decoder.bulks)
-            except BlockingIOError:
-                continue
-            except OSError:
-                return None
-            if not data:
-                return None
-            messages = self._decode(data)
-            if messages:
-                return messages
+    @property
+    def descriptor(self) -> int:
+        """Readable when something has come."""
+        return self._socket.fileno()
+
+    def receive(self) -> list[list[Any]] | None:
+        """What has come, if that is a message or more; None when the other end is gone."""
+        try:
+            data = receive(self._socket, self._decoder.bulks)
+        except BlockingIOError:
+            return []
+        except OSError:
+            return None
+        return self._decode(data) if data else None
 
     def drain(self) -> list[list[Any]]:
         """All that has arrived by now, when the other end is gone."""

@@ -80,4 +80,6 @@ class Cancelling:
 
     def next_deadline(self) -> float | None:
         """When the next grace is over."""
+        if not self._stopping:
+            return None
         return min((one.until_s for one in self._stopping.values() if one.until_s is not None), default=None)

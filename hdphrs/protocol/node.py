@@ -168,9 +168,12 @@ class Node:
         """When `handle` wants a `Tick` at the latest; None for never."""
         if self.me is None or self._over or self._awaited is not None:
             return None
-        waiting = (self.victim, self.thief, self.leaving, self.stragglers, self.cancelling)
-        deadlines = [role.next_deadline() for role in waiting]
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        earliest: float | None = None
+        for role in (self.victim, self.thief, self.leaving, self.stragglers, self.cancelling):
+            deadline = role.next_deadline()
+            if deadline is not None and (earliest is None or deadline < earliest):
+                earliest = deadline
+        return earliest
 
     def live_nodes(self) -> list[NodeId]:
         """Self, and all live nodes that do not leave."""
@@ -680,7 +683,7 @@ class Node:
         leaving = self.leaving.under_way
         if leaving and self._holds_something():
             self.leaving.stir()
-        for origin, sparks in self.schedulers.assign(threads_only=leaving):
+        for origin, sparks in self.schedulers.assign(threads_only=leaving) if self.schedulers.hungry else ():
             self._count("tasks_started", len(sparks))
             for digest, data in self.code.missing(("scheduler", origin), sparks):
                 effects.append(Teach(origin, digest, data))

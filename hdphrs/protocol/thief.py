@@ -46,7 +46,7 @@ class Thief:
     def hunt(self, others: Sequence[NodeId], now: float) -> list[Send]:
         """Send fish until enough are out; called while this node is hungry."""
         sent: list[Send] = []
-        if self._resting_until_s is not None:
+        if self._resting_until_s is not None or not others:
             return sent
         while len(self._out) < self._config.fish_max:
             asked = [fish.victim for fish in self._out.values()]
@@ -111,6 +111,8 @@ class Thief:
 
     def next_deadline(self) -> float | None:
         """When to look again."""
+        if not self._out:
+            return self._resting_until_s
         deadlines = [sent.at_s + self._config.fish_deadline_s for sent in self._out.values()]
         if self._resting_until_s is not None:
             deadlines.append(self._resting_until_s)

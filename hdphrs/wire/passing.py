@@ -30,7 +30,10 @@ CROWDED_S: Final = 1e-3
 
 _NUMBER: Final = Struct("i")
 _ROOM: Final = socket.CMSG_SPACE(_NUMBER.size)
-_CLOSE_ON_EXEC: Final = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+_CLOSE_ON_EXEC: Final = int(getattr(socket, "MSG_CMSG_CLOEXEC", 0))
+_AT_ONCE: Final = _CLOSE_ON_EXEC | int(socket.MSG_DONTWAIT)
+_TRUNCATED: Final = int(socket.MSG_CTRUNC)
+"""As plain numbers, since the arithmetic of flags takes longer than the call."""
 
 
 class Cargo:
@@ -133,14 +136,13 @@ def receive(sock: socket.socket, bulks: deque[Bulk], *, block: bool = True) -> b
         BlockingIOError: there are none now, and the socket, or this call, does not block.
         ConnectionError: the other end is gone.
     """
-    flags = _CLOSE_ON_EXEC | (0 if block else socket.MSG_DONTWAIT)
-    data, ancillary, said, _ = sock.recvmsg(RECEIVE_BYTES, _ROOM, flags)
+    data, ancillary, said, _ = sock.recvmsg(RECEIVE_BYTES, _ROOM, _CLOSE_ON_EXEC if block else _AT_ONCE)
     for _, _, number in ancillary:
         (descriptor,) = _NUMBER.unpack(number)
         if not _CLOSE_ON_EXEC:
             os.set_inheritable(descriptor, False)
         bulks.append(Bulk.received(descriptor))
-    if said & socket.MSG_CTRUNC:
+    if said & _TRUNCATED:
         bulks.append(LostBulk())
     return data
 

@@ -1,0 +1,84 @@
+"""The local links of a node, served together.
+
+What lives here: hearing whoever of schedulers and program has something to say.  They answer each other within
+microseconds, and a task of trio's that waits for each of them, and is woken for each message, takes longer than most
+messages do.  So one task waits for all links, hears all that have something to say, and then, in a cluster of one node,
+waits a moment for the answers itself before it lets trio do so: there is nobody else to hear, and what trio has to do
+besides, timers, can be late by a millisecond.
+"""
+
+from __future__ import annotations
+
+import selectors
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import trio
+
+from hdphrs.node.link import NodeLink
+
+ANSWER_S = 1e-3
+"""How long to wait for an answer."""
+
+TURN_S = 2e-3
+"""Then it is trio's turn, however much there is to hear."""
+
+Hear = Callable[[list[list[Any]]], bool]
+"""Takes messages; whether there may be more."""
+
+
+class _Line:
+    """One link that is served."""
+
+    def __init__(self, link: NodeLink, hear: Hear) -> None:
+        self.link = link
+        self.hear = hear
+        self.ended = trio.Event()
+
+
+class Exchange:
+    """Those of one node."""
+
+    def __init__(self, is_alone: Callable[[], bool], clock: Callable[[], float] = perf_counter) -> None:
+        """`is_alone` tells whether there is no other node."""
+        self._is_alone = is_alone
+        self._clock = clock
+        self._selector = selectors.DefaultSelector()
+
+    async def run(self) -> None:
+        """Hear them all, until cancelled."""
+        selector: Any = self._selector  # those of Linux, macOS and the BSDs have a descriptor
+        while True:
+            await trio.lowlevel.wait_readable(selector.fileno())
+            self.turn()
+
+    async def serve(self, link: NodeLink, hear: Hear) -> None:
+        """Have this link heard, until its other end is gone or there is no more to come."""
+        line = _Line(link, hear)
+        self._selector.register(link.descriptor, selectors.EVENT_READ, line)
+        try:
+            await line.ended.wait()
+        finally:
+            if not line.ended.is_set():
+                self._selector.unregister(link.descriptor)
+
+    def turn(self) -> None:
+        """Hear what there is, and for a moment what comes next."""
+        end_s = self._clock() + TURN_S
+        wait_s = ANSWER_S if self._is_alone() else 0.0
+        ready = self._selector.select(0.0)
+        while ready:
+            for key, _ in ready:
+                self._hear(key.data)
+            ready = self._selector.select(wait_s) if self._clock() < end_s else []
+
+    def _hear(self, line: _Line) -> None:
+        messages = line.link.receive()
+        if messages is None or (messages and not line.hear(messages)):
+            self._selector.unregister(line.link.descriptor)
+            line.ended.set()
+
+    def close(self) -> None:
+        """Nobody is served any more."""
+        self._selector.close()

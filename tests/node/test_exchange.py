@@ -1,0 +1,187 @@
+"""The local links of a node, heard together."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import trio
+import trio.testing
+
+from hdphrs.node.exchange import TURN_S, Exchange
+from hdphrs.node.link import NodeLink
+from hdphrs.wire.local import Link
+
+DEADLINE_S = 20.0
+
+
+@contextmanager
+def pair() -> Iterator[tuple[NodeLink, Link]]:
+    """The node's end of a link, and the other one."""
+    ours, theirs = socket.socketpair()
+    link, other = NodeLink(ours), Link(theirs)
+    try:
+        yield link, other
+    finally:
+        link.close()
+        other.close()
+
+
+class Ear:
+    """Hears messages; may answer."""
+
+    def __init__(self, answer: Callable[[list[Any]], bool] = lambda message: True) -> None:
+        self.heard: list[list[Any]] = []
+        self._answer = answer
+
+    def __call__(self, messages: list[list[Any]]) -> bool:
+        self.heard += messages
+        answers = [self._answer(message) for message in messages]
+        return all(answers)
+
+
+def run(main: Callable[[Exchange, trio.Nursery], Any], *, alone: bool = True) -> None:
+    """In an exchange that ends with `main`."""
+
+    async def both() -> None:
+        exchange = Exchange(lambda: alone)
+        with trio.fail_after(DEADLINE_S):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(exchange.run)
+                await main(exchange, nursery)
+                nursery.cancel_scope.cancel()
+        exchange.close()
+
+    trio.run(both)
+
+
+def test_what_all_links_have_to_say_is_heard_and_their_ends_too() -> None:
+    async def main(exchange: Exchange, nursery: trio.Nursery) -> None:
+        with pair() as (first, program), pair() as (second, scheduler):
+            ears = Ear(), Ear()
+            program.send([1], [2])
+            scheduler.send([3])
+            async with trio.open_nursery() as served:
+                served.start_soon(exchange.serve, first, ears[0])
+                served.start_soon(exchange.serve, second, ears[1])
+                program.close()
+                scheduler.close()
+            assert [ear.heard for ear in ears] == [[[1], [2]], [[3]]]
+
+    run(main)
+
+
+def test_link_is_not_heard_any_more_when_there_is_no_more_to_come() -> None:
+    async def main(exchange: Exchange, nursery: trio.Nursery) -> None:
+        with pair() as (link, program):
+            ear = Ear(lambda message: message != [9])
+            program.send([1])
+            program.send([9])
+            await exchange.serve(link, ear)
+            assert ear.heard == [[1], [9]]
+            program.send([2])
+            exchange.turn()
+            assert ear.heard == [[1], [9]]
+
+    run(main)
+
+
+def test_link_that_is_given_up_while_it_is_served_is_left_alone() -> None:
+    async def main(exchange: Exchange, nursery: trio.Nursery) -> None:
+        with pair() as (link, scheduler):
+            ear = Ear()
+            async with trio.open_nursery() as served:
+                served.start_soon(exchange.serve, link, ear)
+                await trio.testing.wait_all_tasks_blocked()
+                served.cancel_scope.cancel()
+            scheduler.send([1])
+            exchange.turn()
+            assert ear.heard == []
+            assert link.receive() == [[1]]
+
+    run(main)
+
+
+def test_turn_hears_what_comes_in_answer_to_what_it_has_heard() -> None:
+    """Ping-pong with ourselves: each message is answered while it is heard, and no task of trio's runs in between."""
+    exchange = Exchange(lambda: True)
+
+    async def main() -> None:
+        with pair() as (link, scheduler):
+
+            def answer(message: list[Any]) -> bool:
+                if message[0] < 5:
+                    scheduler.send([message[0] + 1])
+                return True
+
+            ear = Ear(answer)
+            async with trio.open_nursery() as served:
+                served.start_soon(exchange.serve, link, ear)
+                await trio.testing.wait_all_tasks_blocked()
+                scheduler.send([1])
+                exchange.turn()
+                served.cancel_scope.cancel()
+            assert ear.heard == [[1], [2], [3], [4], [5]]
+
+    trio.run(main)
+    exchange.close()
+
+
+def test_turn_ends_though_there_is_ever_more_to_hear() -> None:
+    now_s = 0.0
+
+    def clock() -> float:
+        nonlocal now_s
+        now_s += TURN_S / 10
+        return now_s
+
+    exchange = Exchange(lambda: True, clock)
+
+    async def main() -> None:
+        with pair() as (link, scheduler):
+
+            def answer(message: list[Any]) -> bool:
+                scheduler.send([1])
+                return True
+
+            ear = Ear(answer)
+            async with trio.open_nursery() as served:
+                served.start_soon(exchange.serve, link, ear)
+                await trio.testing.wait_all_tasks_blocked()
+                scheduler.send([1])
+                exchange.turn()
+                served.cancel_scope.cancel()
+            assert 1 < len(ear.heard) <= 10
+
+    trio.run(main)
+    exchange.close()
+
+
+def test_in_a_cluster_nobody_waits_in_a_turn_for_answers() -> None:
+    """Another node may have something to say, which only trio hears."""
+    exchange = Exchange(lambda: False)
+    waits: list[float | None] = []
+    select = exchange._selector.select
+
+    def noted(timeout: float | None = None) -> Any:
+        waits.append(timeout)
+        return select(timeout)
+
+    exchange._selector.select = noted  # type: ignore[method-assign]
+
+    async def main() -> None:
+        with pair() as (link, scheduler):
+            ear = Ear()
+            async with trio.open_nursery() as served:
+                served.start_soon(exchange.serve, link, ear)
+                await trio.testing.wait_all_tasks_blocked()
+                scheduler.send([1])
+                exchange.turn()
+                served.cancel_scope.cancel()
+            assert ear.heard == [[1]]
+
+    trio.run(main)
+    exchange.close()
+    assert set(waits) == {0.0}
