@@ -145,3 +145,7 @@ def test_what_the_reference_shows_can_be_linked_to(site: Path, pages: dict[Path,
     for page in REFERENCE.glob("*.md"):
         for name in re.findall(r"^::: ([\w.]+)$", page.read_text(), re.MULTILINE):
             assert name in anchors
+    for name in hdphrs.__all__:
+        thing = getattr(hdphrs, name)
+        for key, member in vars(thing).items() if inspect.isclass(thing) else ():
+            assert key.startswith("_") or not inspect.isfunction(member) or f"hdphrs.{name}.{key}" in anchors
