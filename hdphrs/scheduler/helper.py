@@ -147,7 +147,7 @@ class Helper:
         if pace.rest_until_s and not pace.is_resting:
             pace.rest_until_s = 0.0
             self._line.demand = self._line.wanted
-            self._answer_demand()
+        self._answer_demand()  # the node asks once, and may have asked between two tasks
         if now_s >= self._look_s:
             self._look_s = now_s + self._keeper.look_s
             self._look()

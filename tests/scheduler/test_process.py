@@ -173,6 +173,16 @@ def test_the_helper_thread_exports_for_a_long_task(node: FakeNode, tmp_path: Pat
     assert node.result()[2] == 14
 
 
+def test_the_helper_thread_sees_by_itself_that_somebody_is_hungry(node: FakeNode, tmp_path: Path) -> None:
+    """The node asks once for each hunger, and that may have been between two tasks."""
+    node.start(spin, tmp_path)
+    node.wait_for(tmp_path / "spinning")
+    node.process.line.want(True)
+    assert node.run_exported() >= 1
+    (tmp_path / "go").touch()
+    assert node.result()[2] == 14
+
+
 def wait_for_child(n: int) -> int:
     return n + get(spawn(square, n))
 
