@@ -17,6 +17,9 @@ Frames of a connection, after the greeting:
     [SAID, lost, bundle]    what tasks say (`hdphrs/wire/said.py`), and how many lines were dropped before it; what
                             is not written yet waits, up to a bound, and what was is lost with the connection
 
+A message with large payloads (`hdphrs/wire/bulk.py`) follows these, which come in pieces; every other frame may come
+between two pieces, but for DATA: messages overtake nothing (decision 18).
+
 When a connection begins, each end says how far it has received (`greeting.py`) and calls `resume` with the
 other's word: what the peer has is forgotten, the rest is sent again.
 """
@@ -25,12 +28,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from hdphrs.api.board import FIND_BYTES_MAX, TOPIC_BYTES_MAX, TOPICS_MAX
 from hdphrs.errors import ProtocolError
+from hdphrs.wire.bulk import Bulk
 from hdphrs.wire.codec import unpack_bytes, unpack_many, unpack_natural, unpack_seconds
-from hdphrs.wire.framing import encode_frame
+from hdphrs.wire.framing import PIECE_BYTES, TOKEN, encode_body, encode_frame, frame_of, piece_head
 from hdphrs.wire.said import lost_with
 
 DATA: Final = 0
@@ -54,6 +58,14 @@ BATCH_BYTES: Final = 1 << 18
 """A batch is closed when it has grown to this size."""
 
 
+class Letter(NamedTuple):
+    """A message on its way."""
+
+    frame: bytes
+    bulks: tuple[Bulk, ...]
+    """They go before the frame."""
+
+
 class Session:
     """One end of a pair of nodes."""
 
@@ -75,9 +87,13 @@ class Session:
         self.received: int = 0
         """Number of the last message received; the peer hears it when a connection begins."""
         self._pushed = 0
-        self._unsent: deque[bytes] = deque()
-        self._kept: deque[bytes] = deque()
+        self._unsent: deque[Letter] = deque()
+        self._kept: deque[Letter] = deque()
         """Written to the current connection and not acknowledged."""
+        self._bulks_written: int = 0
+        """Of the first message that is not sent."""
+        self._bytes_written: int = 0
+        """Of the next of its bulks."""
         self._acknowledged = 0
         """What we have last told the peer."""
         self._owes_ack = False
@@ -101,7 +117,14 @@ class Session:
         Raises:
             CannotTravelError: it is too large; nothing has changed.
         """
-        self._unsent.append(encode_frame([DATA, self._pushed + 1, message]))
+        bulks: list[Bulk] = []
+
+        def carry(bulk: Bulk) -> object:
+            bulks.append(bulk)
+            return TOKEN
+
+        body = encode_body([DATA, self._pushed + 1, message], carry)
+        self._unsent.append(Letter(frame_of(body, beside=sum(map(len, bulks))), tuple(bulks)))
         self._pushed += 1
 
     def beat(self) -> None:
@@ -134,7 +157,10 @@ class Session:
         self._asks = True
 
     def batch(self) -> bytes:
-        """The next bytes to write to the current connection; empty if there is nothing to say."""
+        """The next bytes to write to the current connection; empty if there is nothing to say.
+
+        A batch ends with a piece of something large: whatever comes up meanwhile is in the next one.
+        """
         parts = []
         size = 0
         if self._noted is not None:
@@ -154,14 +180,27 @@ class Session:
             self._owes_ack = False
             self._bytes_received = 0
         while self._unsent and size < BATCH_BYTES:
-            frame = self._unsent.popleft()
-            self._kept.append(frame)
-            parts.append(frame)
-            size += len(frame)
+            letter = self._unsent[0]
+            if self._bulks_written < len(letter.bulks):
+                parts.append(self._piece(letter.bulks[self._bulks_written]))
+                break
+            self._bulks_written = 0
+            self._kept.append(self._unsent.popleft())
+            parts.append(letter.frame)
+            size += len(letter.frame)
         if self._asks and not self._unsent:
             parts.append(_ASK_FRAME)
             self._asks = False
         return b"".join(parts)
+
+    def _piece(self, bulk: Bulk) -> bytes:
+        data = bulk.read(self._bytes_written, PIECE_BYTES)
+        self._bytes_written += len(data)
+        left = len(bulk) - self._bytes_written
+        if not left:
+            self._bulks_written += 1
+            self._bytes_written = 0
+        return piece_head(len(data), left) + data
 
     def on_frame(self, frame: Any) -> list[Any] | None:
         """Take in a frame of the current connection.
@@ -205,6 +244,7 @@ class Session:
         Raises:
             ProtocolError: the peer claims what was never sent, or has forgotten what it once had.
         """
+        self._bulks_written = self._bytes_written = 0  # pieces are of one connection
         self._unsent.extendleft(reversed(self._kept))
         self._kept.clear()
         self._on_ack(peer_received)
@@ -225,6 +265,8 @@ class Session:
             raise ProtocolError(f"it acknowledges message {seq}, and {self._pushed} were sent")
         for queue in (self._kept, self._unsent):
             while queue and seq > self._pushed - len(self._unsent) - len(self._kept):
+                if queue is self._unsent:
+                    self._bulks_written = self._bytes_written = 0  # another one is the first now
                 queue.popleft()
 
 

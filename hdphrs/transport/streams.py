@@ -42,7 +42,7 @@ class FrameStream:
         if tls is not None:
             self._stream = trio.SSLStream(raw, tls, server_side=role is Role.LISTENER, https_compatible=True)
         self._role = role
-        self._decoder = FrameDecoder()
+        self._decoder = FrameDecoder(pieces=True)
         self._unread: list[Any] = []
         """Frames that arrived in one piece with what came before them."""
         self.has_tls: bool = False

@@ -1,6 +1,9 @@
 """Frames: a length of four bytes, big-endian, then one msgpack object of that many bytes.
 
-A large payload (`bulk.py`) may travel beside its frame; then there is a token in its place.
+A large payload (`bulk.py`) may travel beside its frame; then there is a token in its place.  Between nodes it comes
+before the frame, in pieces, between which there may be other frames:
+
+    PIECE + number of bytes, four bytes; number of those that are still to come after them, four bytes; the bytes
 
 What lives here: objects to bytes and bytes to objects, for the links between processes of one host and for
 the connections between nodes.  What the objects mean is the business of `codec.py` and of the links.
@@ -20,9 +23,17 @@ import msgpack
 
 from hdphrs.config import FRAME_BYTES_MAX
 from hdphrs.errors import CannotTravelError, InternalError, ProtocolError
-from hdphrs.wire.bulk import Bulk
+from hdphrs.wire.bulk import BULK_BYTES_MIN, Bulk, Incoming
 
 HEADER_BYTES: Final = 4
+
+PIECE: Final = 1 << 31
+"""Added to the length that begins a piece; no frame is as long."""
+
+LEFT_BYTES: Final = 4
+
+PIECE_BYTES: Final = 1 << 17
+"""Of a piece: how much is written to a connection before anything else has its turn."""
 
 ITEMS_MAX: Final = 1 << 17
 """Items of a single list or map in a frame."""
@@ -52,16 +63,26 @@ def encode_frame(obj: object, carry: Carry = bytes) -> bytes:
         CannotTravelError: it is larger than `FRAME_BYTES_MAX`.
         InternalError: it holds something that no frame can hold.
     """
+    return frame_of(encode_body(obj, carry))
+
+
+def encode_body(obj: object, carry: Carry = bytes) -> bytes:
+    """What is in a frame beside its length; see `encode_frame`."""
     try:
-        body = encode_object(obj, carry)
+        return encode_object(obj, carry)
     except (TypeError, ValueError, OverflowError) as error:
         raise InternalError(f"no frame can hold this: {error}") from error
-    if len(body) > FRAME_BYTES_MAX:
+
+
+def frame_of(*parts: bytes, beside: int = 0) -> bytes:
+    """A frame of a body in parts; so many bytes of bulks travel beside it."""
+    size = sum(map(len, parts))
+    if size + beside > FRAME_BYTES_MAX:
         raise CannotTravelError(
-            f"a message of {len(body):,} bytes cannot leave its process, the limit is {FRAME_BYTES_MAX:,}; "
+            f"a message of {size + beside:,} bytes cannot leave its process, the limit is {FRAME_BYTES_MAX:,}; "
             f"pass large data by reference (a file, a URL) or in smaller pieces"
         )
-    return len(body).to_bytes(HEADER_BYTES, "big") + body
+    return b"".join((size.to_bytes(HEADER_BYTES, "big"), *parts))
 
 
 def encode_object(obj: object, carry: Carry = bytes) -> bytes:
@@ -76,15 +97,31 @@ def encode_object(obj: object, carry: Carry = bytes) -> bytes:
     return body
 
 
+def piece_head(size: int, left: int) -> bytes:
+    """What comes before a piece of so many bytes, after which so many are still to come."""
+    return (PIECE + size).to_bytes(HEADER_BYTES, "big") + left.to_bytes(LEFT_BYTES, "big")
+
+
 class FrameDecoder:
     """Cuts a stream of bytes into frames and decodes them.
 
     Args:
-        bytes_max: a longer frame is a violation, noticed as soon as its length has arrived.
+        bytes_max: a longer frame is a violation, noticed as soon as its length has arrived.  The same holds for bulks,
+            all together that wait for their frame.
+        pieces: whether bulks come in pieces; otherwise somebody else puts them into `bulks`.
     """
 
-    def __init__(self, bytes_max: int = FRAME_BYTES_MAX) -> None:
+    def __init__(self, bytes_max: int = FRAME_BYTES_MAX, *, pieces: bool = False) -> None:
         self.bytes_max = bytes_max
+        self._pieces = pieces
+        self._incoming: Incoming | None = None
+        """A bulk of which some pieces have arrived."""
+        self._left = 0
+        """Bytes that are still to come of it."""
+        self._piece_left = 0
+        """Of the piece that has begun."""
+        self._waiting_bytes = 0
+        """Of all bulks that have arrived in pieces, or begun to."""
         self.bulks: deque[Bulk] = deque()
         """Those that have arrived, for the tokens to come."""
         self._buffer = bytearray()
@@ -116,11 +153,24 @@ class FrameDecoder:
         frames: list[Any] = []
         start, size = 0, len(data)
         while True:
+            if self._piece_left:
+                start = self._take_piece(data, start)
+                if self._piece_left:
+                    self._needed = 1
+                    return start, frames
             body = start + HEADER_BYTES
             if body > size:
                 self._needed = HEADER_BYTES
                 return start, frames
             end = body + int.from_bytes(data[start:body], "big")
+            if self._pieces and end - body >= PIECE:
+                first = body + LEFT_BYTES
+                if first > size:
+                    self._needed = HEADER_BYTES + LEFT_BYTES
+                    return start, frames
+                self._begin_piece(end - body - PIECE, int.from_bytes(data[body:first], "big"))
+                start = first
+                continue
             if end - body > self.bytes_max:
                 raise self._violation(f"a frame of {end - body:,} bytes, the limit is {self.bytes_max:,}")
             if end > size:
@@ -129,15 +179,48 @@ class FrameDecoder:
             frames.append(self._unpack(data, body, end))
             start = end
 
+    def _begin_piece(self, size: int, left: int) -> None:
+        if self._incoming is None:
+            if size + left < BULK_BYTES_MIN or self._waiting_bytes + size + left > self.bytes_max:
+                raise self._violation(f"a payload of {size + left:,} bytes in pieces")
+            self._incoming = Incoming()
+            self._left = size + left
+            self._waiting_bytes += size + left
+        if not size or size + left != self._left:
+            raise self._violation(f"a piece of {size:,} bytes where {self._left:,} are to come")
+        self._piece_left = size
+
+    def _take_piece(self, data: bytes | bytearray | memoryview, start: int) -> int:
+        """Keep what has come of a piece; where that ends."""
+        assert self._incoming is not None, "a piece is of something"
+        with memoryview(data) as view, view[start : start + self._piece_left] as part:
+            self._incoming.write(part)
+            size = len(part)
+        self._piece_left -= size
+        self._left -= size
+        if not self._left:
+            self.bulks.append(self._incoming.finish())
+            self._incoming = None
+        return start + size
+
     def _unpack(self, data: bytes | bytearray | memoryview, body: int, end: int) -> object:
+        had = len(self.bulks)
         try:
-            if end - body <= _COPY_BYTES_MAX:
-                return decode_object(data[body:end], self._take_bulk)
-            with memoryview(data) as view, view[body:end] as part:
-                return decode_object(part, self._take_bulk)
+            obj = self._decode_object(data, body, end)
         except ProtocolError as error:
             self._fault = str(error)
             raise
+        if self._pieces and len(self.bulks) < had:
+            if self.bulks or self._incoming is not None:
+                raise self._violation("a malformed frame: not all of its payloads")
+            self._waiting_bytes = 0
+        return obj
+
+    def _decode_object(self, data: bytes | bytearray | memoryview, body: int, end: int) -> object:
+        if end - body <= _COPY_BYTES_MAX:
+            return decode_object(data[body:end], self._take_bulk)
+        with memoryview(data) as view, view[body:end] as part:
+            return decode_object(part, self._take_bulk)
 
     def _take_bulk(self) -> Bulk:
         if not self.bulks:

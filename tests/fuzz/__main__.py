@@ -23,6 +23,7 @@ from typing import Any, Final
 PLAN: Final[dict[str, dict[str, int]]] = {
     "codec": {"atheris": 180_000, "mutations": 25_000, "hypothesis": 6_000},
     "framing": {"atheris": 150_000, "mutations": 20_000, "hypothesis": 6_000},
+    "pieces": {"atheris": 5_000, "mutations": 3_000, "hypothesis": 1_000},
     "session": {"atheris": 150_000, "mutations": 20_000, "hypothesis": 6_000},
     "handshake": {"atheris": 120_000, "mutations": 20_000, "hypothesis": 6_000},
     "greeting": {"atheris": 60_000, "mutations": 15_000, "hypothesis": 6_000},

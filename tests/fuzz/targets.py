@@ -9,7 +9,7 @@ from tests.fuzz.handshake_target import HANDSHAKE
 from tests.fuzz.listener_target import LISTENER
 from tests.fuzz.target import Target
 from tests.fuzz.trace_target import TRACE
-from tests.fuzz.wire_targets import CODEC, FRAMING, GREETING, OUTCOME, SESSION, SETTINGS
+from tests.fuzz.wire_targets import CODEC, FRAMING, GREETING, OUTCOME, PIECES, SESSION, SETTINGS
 
-_ALL: Final = (CODEC, FRAMING, SESSION, HANDSHAKE, GREETING, SETTINGS, OUTCOME, TRACE, CORE, LISTENER)
+_ALL: Final = (CODEC, FRAMING, PIECES, SESSION, HANDSHAKE, GREETING, SETTINGS, OUTCOME, TRACE, CORE, LISTENER)
 TARGETS: Final[dict[str, Target]] = {target.name: target for target in _ALL}

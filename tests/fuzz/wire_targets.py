@@ -31,8 +31,9 @@ from hdphrs.transport.greeting import (
     unpack_greeting,
 )
 from hdphrs.transport.session import ACK, ASK, DATA, NOTE, SAID, TOLD, Session
+from hdphrs.wire.bulk import BULK_BYTES_MIN, Bulk
 from hdphrs.wire.codec import pack_message, pack_outcome, unpack_message, unpack_outcome
-from hdphrs.wire.framing import FrameDecoder, encode_frame
+from hdphrs.wire.framing import FrameDecoder, encode_frame, piece_head
 from hdphrs.wire.settings import encode_settings, read_settings
 from hdphrs.wire.values import dump_error, load_outcome
 from tests.fuzz import seeds
@@ -76,8 +77,8 @@ def _objects(name: str, make: Callable[[Random], list[Any]], run: Callable[[byte
 # Frames.
 
 
-def _feed(data: bytes, how: int) -> tuple[list[Any], str | None]:
-    decoder = FrameDecoder(FRAME_BYTES_MAX)
+def _feed(data: bytes, how: int, *, in_pieces: bool = False) -> tuple[list[Any], str | None]:
+    decoder = FrameDecoder(FRAME_BYTES_MAX, pieces=in_pieces)
     got: list[Any] = []
     fed = 0
     for piece in pieces(data, how):
@@ -118,15 +119,26 @@ def _are_alike(one: object, other: object) -> bool:
             if len(one) != len(other):
                 return False
             pairs += zip(one, other, strict=True)
+        elif isinstance(one, Bulk) and isinstance(other, Bulk):
+            if bytes(one) != bytes(other):
+                return False
         elif repr(one) != repr(other):
             return False
     return True
 
 
 def _run_framing(data: bytes) -> Outcome:
+    return _run_frames(data, in_pieces=False)
+
+
+def _run_pieces(data: bytes) -> Outcome:
+    return _run_frames(data, in_pieces=True)
+
+
+def _run_frames(data: bytes, *, in_pieces: bool) -> Outcome:
     how, stream = (data[0], data[1:]) if data else (0, b"")
-    whole, fault = _feed(stream, 0)
-    cut, fault_when_cut = _feed(stream, how)
+    whole, fault = _feed(stream, 0, in_pieces=in_pieces)
+    cut, fault_when_cut = _feed(stream, how, in_pieces=in_pieces)
     assert fault == fault_when_cut, f"{fault} in one piece, {fault_when_cut} in several"
     if fault is not None:
         return refused(ProtocolError(fault))
@@ -134,12 +146,51 @@ def _run_framing(data: bytes) -> Outcome:
     return Outcome(True, f"{min(len(whole), 5)} frames")
 
 
+# Bulks in pieces, and frames between them.
+
+_SIZES = (1, 1000, BULK_BYTES_MIN - 1, BULK_BYTES_MIN, FRAME_BYTES_MAX + 1)
+
+
+def _in_pieces(rng: Random, *, sound: bool) -> bytes:
+    """Some bulks, each followed by a frame with a token for it."""
+    parts: list[bytes] = []
+    for number in range(rng.randrange(1, 4)):
+        left = BULK_BYTES_MIN + rng.randrange(3)
+        while left:
+            size = left if rng.random() < 0.4 else rng.randrange(1, left + 1)
+            left -= size
+            says = (size, left)
+            if not sound and rng.random() < 0.1:
+                says = rng.choice(((rng.choice(_SIZES), left), (size, rng.choice(_SIZES)), (0, left), (left, size)))
+            parts += [piece_head(*says), bytes([number]) * size]
+            if rng.random() < 0.3:
+                parts.append(encode_frame([number]))
+        parts.append(frame(b"\x92\x01" + _TOKEN))
+    if not sound and rng.random() < 0.5:
+        place = rng.randrange(len(parts))
+        parts[place : place + 1] = rng.choice(([], [parts[place]] * 2, [frame(_TOKEN)], [rng.randbytes(8)]))
+    return b"".join(parts)
+
+
+_TOKEN = b"\xc7\x00\x01"
+
+
+def _of_pieces() -> Target:
+    def draw(rng: Random) -> bytes:
+        return rng.randbytes(1) + _in_pieces(rng, sound=rng.random() < 0.2)
+
+    def valid() -> list[bytes]:
+        return [b"\x02" + _in_pieces(seeds.seed_number(f"pieces {number}"), sound=True) for number in range(5)]
+
+    return Target("pieces", _run_pieces, valid, draw)
+
+
 # A session, as a link reads it.
 
 
 def _run_session(data: bytes) -> Outcome:
     how, pushed, stream = (data[0], data[1] % 4, data[2:]) if len(data) > 2 else (0, 0, b"")
-    decoder, session = FrameDecoder(FRAME_BYTES_MAX), Session()
+    decoder, session = FrameDecoder(FRAME_BYTES_MAX, pieces=True), Session()
     for number in range(pushed):
         session.push([2, number])
     session.batch()
@@ -292,6 +343,7 @@ def _outcomes(rng: Random) -> list[Any]:
 
 CODEC = _objects("codec", seeds.packed, _run_codec)
 FRAMING = _streams("framing", 1, _sessions(), _run_framing)
+PIECES = _of_pieces()
 SESSION = _streams("session", 2, _sessions(), _run_session)
 GREETING = _objects("greeting", _greetings, _run_greeting)
 SETTINGS = _settings()

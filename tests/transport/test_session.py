@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hdphrs.api.board import FIND_BYTES_MAX, TOPIC_BYTES_MAX, TOPICS_MAX
-from hdphrs.errors import ProtocolError
+from hdphrs.errors import CannotTravelError, ProtocolError
 from hdphrs.transport.session import ACK_AFTER_BYTES, BATCH_BYTES, SAID_BYTES_MAX, Session
 from hdphrs.wire import said
-from hdphrs.wire.framing import FrameDecoder
+from hdphrs.wire.bulk import BULK_BYTES_MIN, Bulk, bulk_of
+from hdphrs.wire.framing import PIECE_BYTES, FrameDecoder, encode_frame
 
 
 class End:
@@ -23,7 +26,7 @@ class End:
 
     def connect(self) -> None:
         self.under_way = b""
-        self.decoder = FrameDecoder()
+        self.decoder = FrameDecoder(pieces=True)
 
     def take(self, count: int) -> None:
         data, self.under_way = self.under_way[:count], self.under_way[count:]
@@ -257,3 +260,94 @@ def test_what_tasks_say_waits_up_to_a_bound_and_what_is_dropped_is_counted() -> 
     assert heard == [(0, len(bundle))] * len(heard)
     assert len(heard) + lost == SAID_BYTES_MAX // 1000 + 3
     assert lost > 3
+
+
+@given(
+    st.lists(
+        st.sampled_from(["small", "large", "two", "write", "write", "take", "take all", "break", "beat"]), max_size=50
+    ),
+    st.integers(1, PIECE_BYTES),
+)
+def test_large_payloads_arrive_whole_once_and_in_order_wherever_the_connection_breaks(
+    script: list[str], count: int
+) -> None:
+    a, b = End(), End()
+    pushed: list[object] = []
+    for number, action in enumerate(script):
+        data = bytes([number]) * (BULK_BYTES_MIN + number * 3000)
+        match action:
+            case "small":
+                pushed.append([number])
+                a.session.push([number])
+            case "large":
+                pushed.append([number, data])
+                a.session.push([number, bulk_of(data)])
+            case "two":
+                pushed.append([data, number, data[:BULK_BYTES_MIN]])
+                a.session.push([bulk_of(data), number, bulk_of(data[:BULK_BYTES_MIN])])
+            case "write":
+                write(a, b)
+            case "take":
+                b.take(count)
+            case "take all":
+                b.take(len(b.under_way))
+            case "break":
+                reconnect(a, b)
+            case "beat":
+                b.session.beat()
+                write(b, a)
+                a.take(1000)
+    reconnect(a, b)
+    a.session.ask()
+    exchange(a, b)
+    received = [
+        [bytes(part) if isinstance(part, Bulk) else part for part in cast(list[Any], one)] for one in b.delivered
+    ]
+    assert received == pushed
+    assert a.session.settled
+
+
+def test_heartbeat_waits_for_one_piece_of_a_large_payload_at_most() -> None:
+    a, b = End(), End()
+    a.session.push([1, bulk_of(bytes(20 * PIECE_BYTES))])
+    pieces = 0
+    while True:
+        a.session.beat()
+        batch = a.session.batch()
+        assert len(batch) <= PIECE_BYTES + 100
+        assert batch.startswith(encode_frame([1, 0]))
+        if not b.decoder.feed(batch)[1:]:
+            pieces += 1
+            continue
+        break
+    assert pieces == 20
+
+
+def test_payload_on_the_heap_travels_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hdphrs.wire.bulk.DESCRIPTORS_MAX", 0)
+    a, b = End(), End()
+    data = b"x" * (2 * PIECE_BYTES + 5)
+    a.session.push([1, bulk_of(data)])
+    exchange(a, b)
+    (message,) = b.delivered
+    assert bytes(cast(list[Any], message)[1]) == data
+
+
+def test_message_with_its_payloads_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hdphrs.wire.framing.FRAME_BYTES_MAX", 3 * BULK_BYTES_MIN)
+    a, b = End(), End()
+    with pytest.raises(CannotTravelError, match="the limit is"):
+        a.session.push([bulk_of(bytes(2 * BULK_BYTES_MIN)), bulk_of(bytes(BULK_BYTES_MIN))])
+    a.session.push([2])
+    exchange(a, b)
+    assert b.delivered == [[2]]
+
+
+def test_acknowledgement_of_what_is_being_written_confuses_nobody() -> None:
+    a = End()
+    a.session.push([bulk_of(bytes(3 * PIECE_BYTES))])
+    a.session.push([bulk_of(bytes(BULK_BYTES_MIN))])
+    a.session.batch()
+    a.session.on_frame([1, 1])  # a lie
+    while a.session.batch():
+        pass

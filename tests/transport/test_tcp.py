@@ -21,6 +21,7 @@ from hdphrs.transport.greeting import Join, pack_greeting
 from hdphrs.transport.listener import listening_socket
 from hdphrs.transport.streams import FrameStream, connect
 from hdphrs.transport.tcp import TcpTransport
+from hdphrs.wire.bulk import bulk_of
 from hdphrs.wire.handshake import Role
 from tests.transport.support import (
     DETECT_AFTER_S,
@@ -562,3 +563,24 @@ def test_inbox_that_raises_ends_the_transport() -> None:
 
     with pytest.RaisesGroup(pytest.RaisesExc(ZeroDivisionError), flatten_subgroups=True):
         run(main)
+
+
+def test_large_payloads_arrive_whole_and_in_order_though_the_connection_breaks_within_them() -> None:
+    data = random.Random(2).randbytes(1 << 20) * 8
+
+    async def main() -> None:
+        async with cluster() as c:
+            root, one = await c.pair()
+            for number in range(3):
+                root.transport.send(ONE, Code(b"%d" % number, bulk_of(data)))
+                root.transport.send(ONE, numbered(number))
+                await trio.sleep(0)
+                root.transport._peers[ONE].drop_link()
+            for number in range(3):
+                code = await one.inbox.message()
+                assert isinstance(code, Code)
+                assert code.digest == b"%d" % number
+                assert bytes(code.data) == data
+                assert await one.inbox.message() == numbered(number)
+
+    run(main)
