@@ -16,7 +16,15 @@ from hdphrs.cluster.hosts import LOCALHOST, SLOTS_MAX, Host, read_hosts
 from hdphrs.cluster.plan import NodePlan, plan_nodes
 from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, GRACE_S, LEDGER_BYTES_MAX
 from hdphrs.errors import UsageError
-from hdphrs.wire.settings import LEDGER_VARIABLE, OUTPUT_VARIABLE, PREFIXED, RAW, prefixed_streams, usable_cores
+from hdphrs.wire.settings import (
+    ADVICE_VARIABLE,
+    LEDGER_VARIABLE,
+    OUTPUT_VARIABLE,
+    PREFIXED,
+    RAW,
+    prefixed_streams,
+    usable_cores,
+)
 
 LOCAL_NODES_MAX = 256
 SEED_MAX = 2**53
@@ -49,6 +57,8 @@ class Asked:
     attempts: int
     memory_max: int | None
     output: str | None
+    advice: bool
+    explain: bool
     verbose: bool
     program: str
     args: tuple[str, ...]
@@ -139,6 +149,13 @@ class Asked:
     help="What tasks print: with a prefix that says where, counted if many print the same; or raw, all of it. By "
     f"default it is prefixed, but for a standard output that is no terminal; also {OUTPUT_VARIABLE}.",
 )
+@click.option("--explain", is_flag=True, help="Say at the end what became of the time, and what to change.")
+@click.option(
+    "--advice/--no-advice",
+    envvar=ADVICE_VARIABLE,
+    default=True,
+    help=f"Whether to say when tasks are too small, too large, or wait; they do by default; also {ADVICE_VARIABLE}=0.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Say what is started.")
 @click.argument("program", metavar="prog.py")
 @click.argument("args", metavar="ARGS...", nargs=-1, type=click.UNPROCESSED)
@@ -191,6 +208,8 @@ def run_program(asked: Asked) -> int:
         trace=trace,
         ledger=ledger,
         ledger_bytes_max=LEDGER_BYTES_MAX if asked.ledger_max is None else asked.ledger_max,
+        advice=asked.advice,
+        explain=asked.explain,
         prefixed=prefixed_streams(asked.output, for_people=os.isatty(1)),
         verbose=asked.verbose,
         say=say,
@@ -211,6 +230,7 @@ def _check_contradictions(asked: Asked) -> None:
         "--report": asked.report is not None,
         "--restarts": asked.restarts > 0,
         "--trace-protocol": asked.trace_protocol is not None,
+        "--explain": asked.explain,
         "--ledger-max": asked.ledger_max is not None,
     }
     check_exclusive(

@@ -74,6 +74,8 @@ def brief_nodes(options: RunOptions, root: RootDescriptors) -> list[NodeSettings
             credentials=credentials[number],
             program_path=() if plan.remote else (os.path.dirname(os.path.abspath(options.program)),),
             program_archive=archive if plan.remote else None,
+            advice=options.advice,
+            explain=options.explain,
             prefixed=options.prefixed,
             trace=options.trace,
             ledger=options.ledger is not None,

@@ -37,6 +37,8 @@ class RunOptions:
     ledger: str | None = None
     """The absolute path or the URL of the ledger."""
     ledger_bytes_max: int = LEDGER_BYTES_MAX
+    advice: bool = True
+    explain: bool = False
     prefixed: Streams = Streams.NONE
     """What of the tasks' standard streams the program shows."""
     verbose: bool

@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from hdphrs.node.ledger import Book
 
 
+Look = Callable[[Sequence[list[Any]]], None]
+"""Sees what the program sends."""
+
+
 async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProcess]) -> int:
     """The career of the root node; the exit status."""
     with _crew(page, processes, settings) as crew, unwrapped(), _core(settings) as (core, feed):
@@ -58,7 +62,7 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
             on_join=report.joined,
             on_death=report.gone,
             on_work=report.worked,
-            on_value=report.used,
+            on_value=report.ended,
             on_said=to_program.hear,
         )
 
@@ -67,13 +71,19 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
             program.post([local.BYE])
             program.flush()
 
+        def look(messages: Sequence[list[Any]]) -> None:
+            items = [item for message in messages if message[0] == local.EXPORT for item in message[1]]
+            items += [[message[1], message[3]] for message in messages if message[0] == local.PLACE]
+            crew.figures.exported(items)
+            report.made([slot for slot, _ in items])
+
         book = _book(settings, driver, program)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(driver.tick)
             nursery.start_soon(crew.run, driver.handle, core.counters, driver.spread)
             nursery.start_soon(program.pump)
             hear = driver.handle if book is None else book.admit
-            nursery.start_soon(_listen_to_program, program, crew.exchange, driver, hear, part)
+            nursery.start_soon(_listen_to_program, program, crew.exchange, driver, hear, part, look)
             nursery.start_soon(watch_leash, driver)
             nursery.start_soon(obey_signals, driver, settings.grace_s)
             if book is not None:
@@ -277,8 +287,10 @@ async def _listen_to_program(
     driver: Driver,
     hear: Callable[[Sequence[Event]], None],
     part: Callable[[], None],
+    look: Look,
 ) -> None:
     def listen(messages: list[list[Any]]) -> bool:
+        look(messages)
         for found in [message for message in messages if message[0] == local.FOUND]:
             driver.spread(*found[1:])
         if messages[-1] == [local.BYE]:

@@ -19,6 +19,7 @@ from hdphrs.api.board import Board
 from hdphrs.errors import StartError
 from hdphrs.node.books import Books, Work
 from hdphrs.node.exchange import Exchange
+from hdphrs.node.figures import Figures
 from hdphrs.node.link import NodeLink
 from hdphrs.node.oom import OomWitness
 from hdphrs.node.process import SchedulerProcess, start_scheduler
@@ -155,6 +156,7 @@ class Crew:
         """Serves the links of the schedulers, and the program's."""
         self._books = Books(page.totals)
         self.voices: Voices = Voices(settings.host, settings.prefixed)
+        self.figures: Figures = Figures(self.voices.advise if settings.advice else lambda kind, sentence: None)
         self._nursery: trio.Nursery | None = None
         self._handle: Handle | None = None
         self._spread: Spread | None = None
@@ -221,8 +223,10 @@ class Crew:
         self._books.keep(pieces)
 
     def work(self) -> Work:
-        """What the schedulers have done so far."""
-        return self._books.work([scheduler.process.line for scheduler in self._schedulers.values()])
+        """What the schedulers have done so far; the counters are up to date then."""
+        lines = {scheduler.process.number: scheduler.process.line for scheduler in self._schedulers.values()}
+        self.figures.tally(lines, self._counters)
+        return self._books.work(lines.values())
 
     def tell_nodes(self, nodes: list[NodeId]) -> None:
         """Who is alive, self first."""
@@ -338,8 +342,10 @@ class Crew:
                     named = TaskRef(*ref)
                     task = scheduler.take_back(named, replica)
                     self._books.finish(origin, named, task.path, own_s, here_s)
+                    self.figures.finished(task.name, own_s)
                     finished.append((named, replica, unpack_outcome(outcome)))
                 self._counters["tasks_run"] += len(results)
+                self.figures.looked(scheduler.process.number, scheduler.process.pid, scheduler.process.line)
                 return Finished(origin, tuple(finished))
             case [local.HUNGRY, room, ran]:
                 scheduler.fed = False
@@ -348,6 +354,7 @@ class Crew:
                 return Hungry(origin, room)
             case [local.EXPORT, items]:
                 self._counters["sparks_made"] += len(items)
+                self.figures.exported(items)
                 return understand(origin, message)
             case [local.RETURN, sparks]:
                 returned = [(TaskRef(*ref), replica) for ref, replica in sparks]
@@ -393,6 +400,7 @@ class Crew:
         del self._schedulers[scheduler.origin]
         self._unsent.pop(scheduler, None)
         self._books.bury(scheduler.origin, process.line)
+        self.figures.bury(process.number, process.line)
         scheduler.kill()
         crash = Crash(host, process.pid, how, scheduler.arguments.get(serial, ""), scheduler.speaker.errors.text())
         if not scheduler.ready:

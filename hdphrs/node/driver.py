@@ -14,8 +14,8 @@ import trio
 from hdphrs.node.books import Work
 from hdphrs.node.life import say
 from hdphrs.protocol import effects as fx
-from hdphrs.protocol.events import Event, Suspected, Tick
-from hdphrs.protocol.messages import Keep
+from hdphrs.protocol.events import Event, Received, Suspected, Tick
+from hdphrs.protocol.messages import Keep, Term
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.tasks import PROGRAM, ROOT, Member, NodeId, Origin, Outcome, Parting, Piece, Spark, TaskRef
 from hdphrs.transport.interface import Fenced, Noted, Said, Told, Transport, TransportEvent
@@ -75,7 +75,7 @@ class Driver:
         on_join: Callable[[Member], None] = lambda member: None,
         on_death: Callable[[NodeId, int, Parting], None] = lambda node, recreated, parting: None,
         on_work: Callable[[NodeId, Work], None] = lambda node, work: None,
-        on_value: Callable[[float], None] = lambda cost_s: None,
+        on_value: Callable[[int, Outcome], None] = lambda slot, outcome: None,
         on_outcome: Callable[[int, Outcome], None] = lambda slot, outcome: None,
         on_said: Callable[[int, bytes], None] = lambda lost, bundle: None,
     ) -> None:
@@ -88,7 +88,7 @@ class Driver:
             on_death: told of each node that is declared dead or has left, of how many tasks were re-created here for
                 it, and which of the two it was.
             on_work: told, at the root, what a node has done so far.
-            on_value: told, at the root, how much work is behind a value that the program has got.
+            on_value: told, at the root, of each value that the program has got.
             on_outcome: told, at the root, of the end of each of the program's tasks.
             on_said: gets, at the root, what tasks on other nodes say, and how much of that was dropped before.
         """
@@ -149,6 +149,8 @@ class Driver:
             return
         now_s = trio.current_time()
         for event in events:
+            if isinstance(event, Received) and isinstance(event.message, Term):
+                self._schedulers.work()  # brings the counters up to date, for the answer has them
             for effect in self._feed(event, now_s):
                 self._carry_out(effect)
             if self._program is not None:
@@ -171,7 +173,7 @@ class Driver:
                 elif self._program is not None:
                     self.on_outcome(slot, outcome)
                     self._program.post([local.DELIVER, slot, pack_outcome(outcome)])
-                    self._on_value(outcome.cost_s)
+                    self._on_value(slot, outcome)
             case fx.Start(scheduler, sparks):
                 self._schedulers.start(scheduler, sparks)
             case fx.Teach(scheduler, digest, data):

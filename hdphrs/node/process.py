@@ -28,6 +28,7 @@ class SchedulerProcess:
         ledger: bool = False,
         path: tuple[str, ...] = (),
         prefixed: Streams = Streams.NONE,
+        explain: bool = False,
     ) -> None:
         """Start it.
 
@@ -38,6 +39,7 @@ class SchedulerProcess:
             ledger: whether its tasks have memos.
             path: where the program's modules are.
             prefixed: which of its standard streams are for the program.
+            explain: whether it is to look at each spawn.
         """
         self.number = number
         self.line: Line = page.line(number)
@@ -55,7 +57,8 @@ class SchedulerProcess:
             self.output, their_output = os.pipe()
         with theirs, theirs_control:
             descriptors = [theirs.fileno(), theirs_control.fileno(), page.descriptor]
-            arguments = [page.lines, number, mode, int(ledger), memory_bytes_max or 0, int(prefixed), *descriptors]
+            asked = [int(ledger), memory_bytes_max or 0, int(prefixed), int(explain)]
+            arguments = [page.lines, number, mode, *asked, *descriptors]
             self.process: subprocess.Popen[bytes] = subprocess.Popen(
                 [sys.executable, "-m", "hdphrs.scheduler", *map(str, arguments)],
                 stdin=subprocess.DEVNULL,
@@ -103,4 +106,5 @@ def start_scheduler(page: Page, number: int, settings: NodeSettings) -> Schedule
         ledger=settings.ledger,
         path=settings.program_path,
         prefixed=settings.prefixed,
+        explain=settings.explain,
     )

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
 
 from hdphrs.node.books import Work, work_of
 from hdphrs.node.driver import work_beat_s
+from hdphrs.node.explain import Explained, NodeFigures
 from hdphrs.node.life import say
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import ROOT, Member, NodeId, Parting
+from hdphrs.protocol.tasks import ROOT, Member, NodeId, Outcome, Parting
 from hdphrs.wire.page import Page
 from hdphrs.wire.settings import NodeSettings
 
@@ -48,6 +50,9 @@ COUNTERS = {
 
 TICK_S = 1e-3
 """Less than this between two tellings says nothing about what a node does."""
+
+ALONE_S = 5.0
+"""A task that ran for so long, and has spawned nothing, is worth a word."""
 
 TOLD_S_MIN = 0.05
 """Work that is worth a line at the end when it was lost."""
@@ -85,6 +90,9 @@ class Report:
         self._pages: dict[NodeId, Page] = {}
         """Of nodes of this host."""
         self._used_s = 0.0
+        self._span_s = 0.0
+        self._made_s: dict[int, float] = {}
+        """By slot of a task of the program: how long the chain before it is."""
 
     def begun(self) -> None:
         """The program starts now."""
@@ -124,6 +132,16 @@ class Report:
         rate = 0.0 if before is None else (work.done_s - before.work.done_s) / max(now_s - before.at_s, TICK_S)
         self._told[node] = _Told(now_s, work, min(max(rate, 0.0), self._members[node].slots))
 
+    def made(self, slots: Iterable[int]) -> None:
+        """The program has made these tasks."""
+        if self._settings.explain:
+            self._made_s.update(dict.fromkeys(slots, self._span_s))
+
+    def ended(self, slot: int, outcome: Outcome) -> None:
+        """The program has got the value of this one."""
+        self.used(outcome.cost_s)
+        self._span_s = max(self._span_s, self._made_s.pop(slot, 0.0) + outcome.span_s)
+
     def used(self, cost_s: float) -> None:
         """The program has got a value with so much work behind it."""
         self._used_s += cost_s
@@ -158,17 +176,24 @@ class Report:
         return Work() if told is None else told.work
 
     def write(self) -> None:
-        """Write the file, if one was asked for; if that fails, say so."""
+        """Explain the run, and write the file, as far as that was asked for; if the latter fails, say so."""
+        explained = self._explained()
+        if self._settings.explain:
+            for sentence in explained.sentences():
+                say(sentence)
+        elif self._settings.advice:
+            self._advise(explained)
         if self._settings.report is None:
             return
         nodes = [self._describe(member) for member in self._members.values()]
         report = {
-            "wall_s": round(monotonic() - self._started_s, 6),
+            "wall_s": round(explained.wall_s, 6),
             "seed": self._settings.seed,
             "reliable": self._settings.reliable,
             "work_s": round(self._used_s, 6),
             "recomputed_s": round(self._again_s, 6),
             "lost_s": round(self._all_lost_s, 6),
+            "explained": explained.as_json(),
             "nodes": nodes,
         }
         try:
@@ -176,10 +201,23 @@ class Report:
         except OSError as error:
             say(f"the report could not be written to {self._settings.report}: {error.strerror}")
 
+    def _advise(self, explained: Explained) -> None:
+        """A program that leaves its cores alone hears of it."""
+        if explained.busy_s >= ALONE_S and explained.is_alone:
+            say(f"advice: {explained.advice()[0]}")
+
+    def _explained(self) -> Explained:
+        nodes = [
+            NodeFigures(node, member.host, member.slots, self._work(node).done_s, self._counters(node))
+            for node, member in self._members.items()
+        ]
+        return Explained(monotonic() - self._started_s, nodes, self._used_s, self._span_s)
+
+    def _counters(self, node: NodeId) -> dict[str, int]:
+        return dict(self._core.counters if node == self._core.me else self._core.reports.get(node, {}))
+
     def _describe(self, member: Member) -> dict[str, Any]:
-        counters = dict(self._core.reports.get(member.node, {}))
-        if member.node == self._core.me:
-            counters = dict(self._core.counters)
+        counters = self._counters(member.node)
         died_s = self._died_s.get(member.node)
         return {
             "node": member.node,

@@ -42,6 +42,14 @@ class Voices:
         self.prefixed: Streams = prefixed
         self.forward: Forward | None = None
         """None as long as nobody listens."""
+        self._advised: set[str] = set()
+
+    def advise(self, kind: str, sentence: str) -> None:
+        """Give a hint, one of each kind; so does the program, of what all nodes say."""
+        if kind in self._advised:
+            return
+        self._advised.add(kind)
+        self.say([[said.ADVICE, kind, sentence]])
 
     def say(self, items: list[list[Any]]) -> None:
         """Send these."""

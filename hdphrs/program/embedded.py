@@ -18,6 +18,7 @@ from hdphrs.config import LEDGER_END_S
 from hdphrs.program.port import ProgramPort
 from hdphrs.wire.local import Link
 from hdphrs.wire.settings import (
+    ADVICE_VARIABLE,
     LEDGER_VARIABLE,
     OUTPUT_VARIABLE,
     NodeSettings,
@@ -48,6 +49,7 @@ class EmbeddedNode:
                 program_path=tuple(os.path.abspath(entry) for entry in sys.path),
                 ledger=ledger is not None,
                 ledger_location=ledger,
+                advice=os.environ.get(ADVICE_VARIABLE) != "0",
                 prefixed=prefixed_streams(os.environ.get(OUTPUT_VARIABLE), for_people=_is_for_people()),
             )
             self._process = start_node(settings, pass_fds=[theirs.fileno()])

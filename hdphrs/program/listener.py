@@ -62,8 +62,8 @@ class Listener:
         self._come.set()
 
     def show(self, within_s: float = SHOW_S) -> None:
-        """Show what has come so far."""
-        if self._bundles and self._showing.acquire(timeout=within_s):
+        """Show what has come so far, or wait until the other thread has."""
+        if self._thread is not None and self._showing.acquire(timeout=within_s):
             try:
                 self._show()
             finally:

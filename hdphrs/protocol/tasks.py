@@ -111,6 +111,8 @@ class Outcome:
     crashes: tuple[Crash, ...] = ()
     cost_s: float = field(default=0.0, compare=False)
     """The work behind it, in seconds: how long the task and all that it needed have run, wherever."""
+    span_s: float = field(default=0.0, compare=False)
+    """Of that, the longest chain of what cannot run side by side; 0 in a run that is not to be explained."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The command line by which a node process starts a scheduler:
 
-    python -m hdphrs.scheduler LINES LINE MODE LEDGER MEMORY VOICE WORK CONTROL PAGE
+    python -m hdphrs.scheduler LINES LINE MODE LEDGER MEMORY VOICE EXPLAIN WORK CONTROL PAGE
 
 VOICE is 0 if the standard streams go where they go, 1 if the error, 2 if both are for the program.  The last three
 arguments are inherited descriptors: the link for work, the one for requests to the helper thread, and the shared page
@@ -63,7 +63,7 @@ def main() -> None:
     os.environ.pop("PYTHONSAFEPATH", None)
     path = os.environ.pop("HDPHRS_PROGRAM_PATH", "")
     sys.path.extend(entry for entry in path.split(os.pathsep) if entry and entry not in sys.path)
-    _, lines, line, mode, ledger, memory, voice, work, control, page = sys.argv
+    _, lines, line, mode, ledger, memory, voice, explain, work, control, page = sys.argv
     faulthandler.enable(all_threads=False)
     if int(memory):
         limit_memory(int(memory))
@@ -81,7 +81,9 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]
-    hub = Hub(Link(links[0]), links[1], shared, reliable=mode == "reliable", ledger=ledger == "1")
+    hub = Hub(
+        Link(links[0]), links[1], shared, reliable=mode == "reliable", ledger=ledger == "1", explain=explain == "1"
+    )
     state.port = hub
 
     hub.voice.install(out=int(voice) > 1, err=int(voice) > 0)

@@ -42,6 +42,7 @@ from hdphrs.scheduler.note import Noter, plain
 from hdphrs.scheduler.reuse import Reuse, fill
 from hdphrs.scheduler.stacks import Stacks
 from hdphrs.scheduler.stop import Stopper
+from hdphrs.scheduler.strands import Strands
 from hdphrs.scheduler.voice import Voice
 from hdphrs.scheduler.waiting import RUNNING, TaskBell, Waiting
 from hdphrs.wire import local
@@ -65,7 +66,14 @@ class Hub:
     """One scheduler process; also the port of the tasks that it runs."""
 
     def __init__(
-        self, link: local.Link, control: socket.socket, line: Line, *, reliable: bool, ledger: bool = False
+        self,
+        link: local.Link,
+        control: socket.socket,
+        line: Line,
+        *,
+        reliable: bool,
+        ledger: bool = False,
+        explain: bool = False,
     ) -> None:
         self._line = line
         self._mail = Mail(link)
@@ -76,6 +84,7 @@ class Hub:
         self._meter = Meter(line)
         self._keeper = Keeper(tell, self._exporter.check, self._meter, ledger=ledger)
         self._noter = Noter(self._meter.ran_s, self._keeper.keep_timed) if ledger else None
+        self._strands = Strands(self._meter) if explain else None
         self._thread = threading.get_ident()
         self._stacks = Stacks(self._serve_loop)
         self._waiting = Waiting(self._stacks.ready.append)
@@ -125,6 +134,8 @@ class Hub:
         if future is None:
             future = self._exporter.place(node, function, args, path, supervised)
             future._parent = parent
+            if self._strands is not None:
+                self._strands.spawned(future)
         fast.spawned += 1
         return future
 
@@ -205,6 +216,9 @@ class Hub:
         if self._noter is not None and self._noter.on:
             with suppress(IndexError):
                 self._noter.time(fast.sparks[-1])
+        if self._strands is not None:
+            with suppress(IndexError):
+                self._strands.wrap(fast.sparks[-1])
         if root.careful:
             self._exporter.export_new()
         elif self._line.demand:
@@ -269,7 +283,7 @@ class Hub:
         else:
             line.running = root.serial
             asked = (self._noter is not None and self._noter.on) or bool(self._stopper.stopping)
-            line.run(careful=root.careful, again=asked or root.reuse is not None)
+            line.run(careful=root.careful, again=asked or root.reuse is not None or self._strands is not None)
             self._helper.stir()
 
     def _execute(self, future: Future[Any], function: Callable[..., Any]) -> None:
@@ -279,7 +293,7 @@ class Hub:
         else:
             future._status = RUNNING
             self._flush()
-            account = self._meter.open(future)
+            account = self._open(future)
             self._enter(root_of(future), account)
             error, value = self._call(future, function, future._content, {})
             if error is None:
@@ -288,6 +302,8 @@ class Hub:
             self._enter(None, None)
             self._meter.close(future)
             self._meter.credit(future, account.cost_s, Share(account.own_s, account.here_s))
+            if self._strands is not None:
+                self._strands.joined(future, self._strands.end(account))
             future._content = value if error is None else error
             future._status = DONE if error is None else FAILED
             self._waiting.wake(future)
@@ -308,7 +324,7 @@ class Hub:
             self._flush()
         if spark.pieces:
             future.reuse = Reuse(spark, self._exporter.check, self._meter.credit)
-        account = self._meter.open(future)
+        account = self._open(future)
         self._enter(future, account)
         try:
             function, args, kwargs = self._shelf.decode(task.name, task.code, task.payload)
@@ -323,8 +339,16 @@ class Hub:
         self._meter.close(future)
         if future.reuse is not None:
             self._tell([local.REUSED, future.reuse.used, future.reuse.mismatched])
-        packed = pack_outcome(replace(outcome, cost_s=account.cost_s))
+        span_s = 0.0 if self._strands is None else self._strands.end(account)
+        packed = pack_outcome(replace(outcome, cost_s=account.cost_s, span_s=span_s))
         self._answers.add([list(spark.ref), spark.replica, packed, account.own_s, account.here_s])
+
+    def _open(self, future: Future[Any]) -> Account:
+        """This task is about to get a stack."""
+        account = self._meter.open(future)
+        if self._strands is not None:
+            self._strands.begin(account)
+        return account
 
     def _call(
         self,
@@ -416,6 +440,8 @@ class Hub:
 
     def _deliver(self, future: Future[Any], outcome: Outcome, share: Share) -> None:
         self._meter.credit(future, outcome.cost_s, share)
+        if self._strands is not None:
+            self._strands.joined(future, outcome.span_s)
         succeeded, content = load_outcome(outcome)
         future._content = content
         future._status = DONE if succeeded else FAILED

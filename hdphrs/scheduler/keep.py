@@ -18,7 +18,7 @@ from hdphrs.config import LEDGER_PIECE_BYTE_COST_S, LEDGER_PIECE_COST_S, PIECE_B
 from hdphrs.protocol.tasks import Piece, Verdict
 from hdphrs.scheduler.assigned import path_of, root_of
 from hdphrs.scheduler.meter import Account, Meter, Share
-from hdphrs.scheduler.note import Timed
+from hdphrs.scheduler.note import Timed, plain
 from hdphrs.scheduler.reuse import Check
 from hdphrs.scheduler.watch import Watcher
 from hdphrs.wire import local
@@ -77,8 +77,8 @@ class Keeper:
         assert account is not None, "somebody has run it"
         self._meter.enter(account)
         ran_s, surely_s = self.watcher.finished(future)
-        if not isinstance(function, Timed):  # else it has seen to that
-            self.keep(future, function, value, ran_s + account.below_s.pop(future, 0.0), surely_s, account)
+        if not (isinstance(function, Timed) or isinstance(getattr(function, "function", None), Timed)):
+            self.keep(future, plain(function), value, ran_s + account.below_s.pop(future, 0.0), surely_s, account)
 
     def keep_timed(self, timed: Timed, future: Future[Any], value: Any, began_s: float, ended_s: float) -> None:
         """A timed task has been run in place, or else has a stack of its own, which is accounted for elsewhere."""
@@ -89,7 +89,7 @@ class Keeper:
             cost_s = ran_s + account.below_s.pop(future, 0.0)
             if timed.keen or cost_s >= self._cost_s * self.nodes:
                 self._meter.enter(account)
-                self.keep(future, timed.function, value, cost_s, ran_s, account)
+                self.keep(future, plain(timed), value, cost_s, ran_s, account)
 
     def keep(
         self,

@@ -26,20 +26,29 @@ Keep = Callable[["Timed", Future[Any], Any, float, float], None]
 """Called with a function, the task that it was, its value, and the stack's time before and after."""
 
 
-class Timed:
+class Wrapped:
+    """A function that something is done about each time a task calls it."""
+
+    __slots__ = ("__weakref__", "function")
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function: Callable[..., Any] = function
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.function, name)
+
+
+class Timed(Wrapped):
     """A function that is timed each time a task calls it."""
 
-    __slots__ = ("__weakref__", "_clock", "_keep", "function", "keen")
+    __slots__ = ("_clock", "_keep", "keen")
 
     def __init__(self, function: Callable[..., Any], clock: Callable[[], float], keep: Keep) -> None:
-        self.function: Callable[..., Any] = function
+        super().__init__(function)
         self.keen: bool = wish_of(function) is Wish.ALWAYS
         """Its results are wanted whatever they have cost."""
         self._clock = clock
         self._keep = keep
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.function, name)
 
     def __call__(self, *args: Any) -> Any:
         future = fast.current
@@ -92,4 +101,6 @@ class Noter:
 
 def plain(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function itself."""
-    return function.function if isinstance(function, Timed) else function
+    while isinstance(function, Wrapped):
+        function = function.function
+    return function

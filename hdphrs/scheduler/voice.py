@@ -1,4 +1,4 @@
-"""What the tasks of this process say: standard streams, log records, warnings, advice (decision 22).
+"""What the tasks of this process say: standard streams, log records, warnings (decision 22).
 
 What lives here: their way to the node, in the order of the results that follow.  What does not: what C code and child
 processes write to the descriptors, which the node reads itself (`hdphrs/node/voices.py`).
@@ -52,7 +52,6 @@ class Voice:
         self._held = 0
         self._allowance = Allowance(said.SAY_LINES_PER_S, said.SAY_LINES_MAX)
         self._mouths: list[Mouth] = []
-        self._advised: set[str] = set()
         self.forked: bool = False
 
     def install(self, *, out: bool, err: bool) -> None:
@@ -80,12 +79,6 @@ class Voice:
             logging.getLogger(name).setLevel(level)
         if self._wanted.disabled != before.disabled:
             logging.disable(self._wanted.disabled)
-
-    def advise(self, kind: str, sentence: str) -> None:
-        """Give a hint, if this process has not given one of this kind."""
-        if kind not in self._advised:
-            self._advised.add(kind)
-            self._say([said.ADVICE, kind, _clean(sentence)])
 
     def is_main(self, author: Future[Any] | None) -> bool:
         """Whether what this task prints is the program's own."""

@@ -234,15 +234,17 @@ def unpack_part(value: object) -> Piece | Orphan:
 
 
 def pack_outcome(outcome: Outcome) -> list[object]:
-    return [int(outcome.verdict), outcome.data, [pack_crash(crash) for crash in outcome.crashes], outcome.cost_s]
+    crashes = [pack_crash(crash) for crash in outcome.crashes]
+    return [int(outcome.verdict), outcome.data, crashes, outcome.cost_s, outcome.span_s]
 
 
 def unpack_outcome(value: object) -> Outcome:
-    verdict, data, crashes, cost_s = unpack_fields(value, 4, "outcome")
+    verdict, data, crashes, cost_s, span_s = unpack_fields(value, 5, "outcome")
     known = _VERDICTS.get(verdict) if type(verdict) is int else None
     if known is None:
         raise wrong("verdict", verdict)
-    return Outcome(known, unpack_payload(data), unpack_many(crashes, unpack_crash, "crashes"), unpack_seconds(cost_s))
+    times_s = unpack_seconds(cost_s), unpack_seconds(span_s)
+    return Outcome(known, unpack_payload(data), unpack_many(crashes, unpack_crash, "crashes"), *times_s)
 
 
 def pack_address(address: tuple[str, int]) -> list[object]:

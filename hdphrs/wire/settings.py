@@ -52,6 +52,9 @@ OUTPUT_VARIABLE = "HDPHRS_OUTPUT"
 RAW = "raw"
 PREFIXED = "prefixed"
 
+ADVICE_VARIABLE = "HDPHRS_ADVICE"
+"""0 for no advice."""
+
 LEDGER_VARIABLE = "HDPHRS_LEDGER"
 """Names the ledger of a run for which --ledger is not given."""
 
@@ -125,6 +128,10 @@ class NodeSettings:
     ledger_location: str | None = None
     """Root: the directory or URL of the ledger."""
     ledger_bytes_max: int = LEDGER_BYTES_MAX
+    advice: bool = True
+    """Whether to give hints (decision 23)."""
+    explain: bool = False
+    """Whether to find out what becomes of the time, and, at the root, to say so at the end."""
     prefixed: Streams = Streams.NONE
     """The others go where those of the node go."""
     trace: str | None = None

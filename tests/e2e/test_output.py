@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.e2e.harness import Cluster
@@ -179,3 +181,55 @@ def test_children_of_a_task_are_heard_too(cluster: Cluster) -> None:
     lines = [line.split("] ") for line in completed.stdout.splitlines()]
     assert [line for _, line in lines] == ["of a child", "of a fork"], completed.stderr
     assert all(label.startswith("[localhost:") for label, _ in lines)
+
+
+@pytest.mark.slow
+def test_explained_run_accounts_for_all_its_tasks_and_all_its_time(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import hdphrs, time
+
+        def tree(depth):
+            if depth == 0:
+                time.sleep(0.005)
+                return 1
+            left = hdphrs.spawn(tree, depth - 1)
+            return tree(depth - 1) + hdphrs.get(left)
+
+        if __name__ == "__main__":
+            print(hdphrs.run(tree, 6))
+        """
+    )
+    path = cluster.folder / "report.json"
+    completed = cluster.run("--explain", "--report", path, "--local-nodes", 2, "--cores", 1, program)
+    assert completed.stdout == "64\n"
+    assert completed.stderr.startswith("hdphrs: explained: ")
+    assert "what to change: " in completed.stderr
+    report = json.loads(path.read_text())
+    told = report["explained"]
+    assert told["cores"] == 2
+    assert told["busy_s"] >= 64 * 0.005
+    assert told["busy_s"] + told["idle_s"] == pytest.approx(2 * report["wall_s"], rel=0.01)
+    assert sum(told["grains"].values()) == told["exported"]
+    assert 0.005 <= told["span_s"] <= told["work_s"]
+    assert told["work_s"] >= 64 * 0.005
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("options", "count"), [((), 1), (("--no-advice",), 0)])
+def test_advice_is_given_once_unless_it_is_not_wanted(
+    cluster: Cluster, options: tuple[object, ...], count: int
+) -> None:
+    program = cluster.write(
+        """
+        import hdphrs
+
+        if __name__ == "__main__":
+            futures = [hdphrs.spawn(len, bytes(20 << 20)) for _ in range(2)]
+            print(sum(map(hdphrs.get, futures)))
+        """
+    )
+    completed = cluster.run(*options, program)
+    assert completed.stdout == f"{40 << 20}\n"
+    assert completed.stderr.count("hdphrs: advice: a task len takes 20.0 MiB along") == count
+    assert completed.stderr.count("\n") == count

@@ -11,7 +11,7 @@ from hdphrs.node import report as reporting
 from hdphrs.node.books import Work
 from hdphrs.node.report import Report
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import ROOT, Member, NodeId, Parting
+from hdphrs.protocol.tasks import ROOT, Member, NodeId, Outcome, Parting, Verdict
 from hdphrs.wire.page import Page, Totals
 from hdphrs.wire.settings import NodeSettings
 
@@ -60,6 +60,20 @@ def test_dead_node_loses_what_it_had_told_nobody(report: Report, said: list[str]
     report.used(5.0)
     report.tell_loss()
     assert said[-1] == "lost 2.0 s of work with 1 node, computed 2.0 s again"
+
+
+def test_chains_of_the_program_are_joined_where_their_values_arrive(clock: Clock) -> None:
+    report = Report(
+        Node.root(CoreConfig(), lambda count: 0),
+        NodeSettings(root=True, host="host", slots=1, secret=b"", explain=True),
+    )
+    report.made([0, 1])
+    report.ended(0, Outcome(Verdict.VALUE, b"", (), cost_s=4.0, span_s=2.0))
+    report.made([2])
+    report.ended(2, Outcome(Verdict.VALUE, b"", (), cost_s=4.0, span_s=3.0))
+    report.ended(1, Outcome(Verdict.VALUE, b"", (), cost_s=5.0, span_s=4.0))
+    explained = report._explained()
+    assert (explained.work_s, explained.span_s) == (13.0, 5.0)
 
 
 def test_dead_scheduler_is_told_of_too(report: Report, said: list[str]) -> None:

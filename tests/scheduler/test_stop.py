@@ -99,7 +99,7 @@ def test_waiting_task_ends_and_what_it_waits_for_is_given_up(
     assert node.hear(local.CANCEL) == [local.CANCEL, [child]]
     assert result(node) == (slot, hdphrs.Cancelled)
     # what was under way for it is lost, and the scheduler goes on
-    node.link.send([local.DELIVER, child, [0, b"", [], 0.0], 0.0, 0.0])
+    node.link.send([local.DELIVER, child, [0, b"", [], 0.0, 0.0], 0.0, 0.0])
     assert (node.start(square, 7), True, 49) == node.result()
 
 
@@ -161,7 +161,7 @@ def test_task_cancels_one_that_waits_on_the_same_scheduler(node: FakeNode, tmp_p
     slot = node.start(rival, tmp_path / "begun")
     other = node.hear(local.PLACE)[1]
     child = node.hear(local.PLACE)[1]
-    node.link.send([local.DELIVER, other, [0, b"N.", [], 0.0], 0.0, 0.0])
+    node.link.send([local.DELIVER, other, [0, b"N.", [], 0.0, 0.0], 0.0, 0.0])
     assert node.hear(local.CANCEL) == [local.CANCEL, [child]]
     assert node.result() == (slot, True, "cancelled")
 

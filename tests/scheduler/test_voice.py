@@ -200,12 +200,6 @@ def test_fork_of_a_task_writes_to_its_descriptor(heard: Heard) -> None:
     os.close(writing)
 
 
-def test_advice_is_given_once_of_each_kind(heard: Heard) -> None:
-    for sentence in ("first", "second"):
-        heard.voice.advise("small", sentence)
-    assert heard.items() == [[said.ADVICE, "small", "first"]]
-
-
 def test_error_stream_is_a_stream_of_text(heard: Heard, assigned: Assigned) -> None:
     with installed(heard.voice, err=True):
         print("caf\xe9 \udc00", file=sys.stderr)

@@ -121,7 +121,7 @@ def test_message_with_one_value_replaced_raises_nothing_but_protocol_errors(
         ([1, 2, 3, -1], "not a number: -1"),
         ([1, 2, 3, "x"], "not a number: a str"),
         ([13, 1, [3, "h", 1, ["h", 65536], 1]], "not a port: 65536"),
-        ([10, [0, 0, 0], 0, [17, b"", [], 0.0]], "not a verdict: 17"),
+        ([10, [0, 0, 0], 0, [17, b"", [], 0.0, 0.0]], "not a verdict: 17"),
     ],
 )
 def test_malformed_message_is_refused_in_one_clear_line(packed: object, complaint: str) -> None:

@@ -1,0 +1,158 @@
+"""Spans of synthetic programs, whose work and chains are known, by a clock that only they advance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from hdphrs.api import future as fast
+from hdphrs.api.future import Future, get, spawn, state, take
+from hdphrs.protocol.tasks import PROGRAM, ROOT, Spark, Task, TaskRef
+from hdphrs.scheduler.assigned import Assigned
+from hdphrs.scheduler.meter import Account, Meter
+from hdphrs.scheduler.note import plain
+from hdphrs.scheduler.strands import Strands
+from hdphrs.wire.page import Page
+
+
+class Core:
+    """A scheduler without a node."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.page = Page.create(1)
+        self.meter = Meter(self.page.line(0), lambda: self.now_s)
+        self.strands = Strands(self.meter)
+
+    def work(self, seconds: float) -> None:
+        self.now_s += seconds
+
+    def export(self) -> None:
+        """The port's: a spark has just been made."""
+        self.strands.wrap(fast.sparks[-1])
+
+    def begin(self, task: Future[Any]) -> Account:
+        account = self.meter.open(task)
+        self.strands.begin(account)
+        self.meter.enter(account)
+        fast.current, fast.spawned = task, 0
+        return account
+
+    def end(self, task: Future[Any], account: Account) -> float:
+        fast.current = None
+        self.meter.enter(None)
+        self.meter.close(task)
+        return self.strands.end(account)
+
+    def measure(self, main: Callable[[], object]) -> tuple[float, float]:
+        """Work and span of a task."""
+        task = assigned()
+        account = self.begin(task)
+        main()
+        span_s = self.end(task, account)
+        return account.ran_s, span_s
+
+
+def assigned() -> Assigned:
+    return Assigned(1, Spark(TaskRef(ROOT, PROGRAM, 1), 0, Task("f", b"\0", b"", b"")))
+
+
+@pytest.fixture
+def core(monkeypatch: pytest.MonkeyPatch) -> Iterator[Core]:
+    core = Core()
+    monkeypatch.setattr(fast, "demand", memoryview(bytearray(b"\1\0")).cast("H"))
+    monkeypatch.setattr(state, "port", core, raising=False)
+    yield core
+    fast.sparks.clear()
+    fast.current = None
+    core.page.close()
+
+
+def test_tasks_that_wait_for_each_other_are_one_chain(core: Core) -> None:
+    def chain(length: int) -> None:
+        core.work(1.0)
+        if length > 1:
+            get(spawn(chain, length - 1))
+
+    assert core.measure(lambda: chain(10)) == (10.0, 10.0)
+
+
+def test_balanced_tree_has_the_span_of_one_path(core: Core) -> None:
+    def tree(depth: int) -> None:
+        core.work(0.25)
+        if depth == 0:
+            core.work(1.0)
+            return
+        left = spawn(tree, depth - 1)
+        tree(depth - 1)
+        get(left)
+
+    work_s, span_s = core.measure(lambda: tree(6))
+    assert work_s == 2**6 * 1.0 + (2**7 - 1) * 0.25
+    assert span_s == pytest.approx(6 * 0.25 + 0.25 + 1.0)
+
+
+def test_map_has_the_span_of_its_longest_task_behind_the_spawns_before_it(core: Core) -> None:
+    def parallel() -> None:
+        futures = []
+        for took_s in (3.0, 1.0, 8.0, 2.0):
+            core.work(0.5)
+            futures.append(spawn(core.work, took_s))
+        for future in futures:
+            get(future)
+        core.work(1.0)
+
+    assert core.measure(parallel) == (17.0, 3 * 0.5 + 8.0 + 1.0)
+
+
+def test_rounds_add_up(core: Core) -> None:
+    def rounds() -> None:
+        for _ in range(3):
+            for future in [spawn(core.work, 2.0), spawn(core.work, 5.0)]:
+                get(future)
+
+    assert core.measure(rounds) == (21.0, 15.0)
+
+
+def test_task_that_raises_has_a_span_too(core: Core) -> None:
+    def fail() -> None:
+        core.work(2.0)
+        raise ZeroDivisionError
+
+    def parent() -> None:
+        with pytest.raises(ZeroDivisionError):
+            get(spawn(fail))
+
+    assert core.measure(parent) == (2.0, 2.0)
+
+
+def test_value_from_elsewhere_brings_its_span(core: Core) -> None:
+    task = assigned()
+    account = core.begin(task)
+    core.work(1.0)
+    away = spawn(core.work, 0.0)
+    assert take(away) is not None
+    core.work(2.0)
+    core.strands.joined(away, 9.0)
+    core.strands.joined(away, 99.0)
+    core.work(0.5)
+    assert core.end(task, account) == 1.0 + 9.0 + 0.5
+
+
+def test_time_for_which_a_task_is_set_aside_is_nobodys(core: Core) -> None:
+    waiting = assigned()
+    account = core.begin(waiting)
+    core.work(1.0)
+    child = spawn(core.work, 0.0)
+    assert plain(take(child) or print) == core.work
+    core.meter.enter(None)  # it is set aside, and another task of this core runs the child
+    core.work(50.0)
+    own = assigned()
+    other = core.begin(own)
+    core.work(4.0)
+    core.strands.joined(child, core.end(own, other))
+    core.meter.enter(account)
+    core.work(1.0)
+    assert core.end(waiting, account) == 1.0 + 4.0 + 1.0
