@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+
 import pytest
 
 from tests.executor import cpython
@@ -33,6 +37,16 @@ def _cases() -> dict[str, type]:
         name: type(name, (_Ours, *(THEIRS[mixin] for mixin in mixins), THEIRS["BaseTestCase"]), more)
         for name, mixins, more in cases
     }
+
+
+def test_what_is_left_out_of_theirs_is_named_in_the_documents_with_its_reason() -> None:
+    left_out = Path(__file__).parents[2].joinpath("docs", "executor.md").read_text().split("Left out:")[1]
+    named = [name.split(".")[-1] for name in re.findall(r"`(\w+(?:\.\w+)*\*?)`", left_out)]
+    run = {test for case in _cases().values() for test in dir(case)} if THEIRS else set()
+    for name, case in THEIRS.items():
+        for test in vars(case) if isinstance(case, type) else ():
+            if test.startswith("test") and test not in run:
+                assert any(fnmatch(test, one) or name == one for one in named), f"{name}.{test}"
 
 
 if THEIRS:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
+from random import Random
+
 import pytest
 
 from hdphrs.config import CoreConfig
@@ -456,3 +459,48 @@ def test_nothing_is_left_of_a_thousand_cancellations() -> None:
         assert not reruns._disowned
         assert not reruns._told
         assert not list(reruns)
+
+
+def weight(thing: object, seen: set[int]) -> int:
+    """How much there is in a core: the items of all that it holds."""
+    if id(thing) in seen or isinstance(thing, CoreConfig | str | bytes):
+        return 0
+    seen.add(id(thing))
+    if isinstance(thing, dict):
+        return len(thing) + sum(weight(one, seen) for one in (*thing.keys(), *thing.values()))
+    if isinstance(thing, list | tuple | set | frozenset | deque):
+        return len(thing) + sum(weight(one, seen) for one in thing)
+    if not type(thing).__module__.startswith("hdphrs."):
+        return 0
+    names = [name for cls in type(thing).__mro__ for name in getattr(cls, "__slots__", ())]
+    parts = [getattr(thing, name) for name in names if name != "__weakref__" and hasattr(thing, name)]
+    return weight([*parts, *getattr(thing, "__dict__", {}).values()], seen)
+
+
+def test_nothing_is_left_in_any_core_of_a_thousand_cancelled_tasks() -> None:
+    chance = Random(14)
+    cluster = Cluster(3)
+    cluster.up(0)
+    weights = []
+    for number in range(1100):
+        cluster.spawn(1, depth=chance.randrange(3))
+        if chance.randrange(4) == 0:
+            cluster.place(chance.randrange(3), depth=1)
+        for _ in range(chance.randrange(8)):  # it waits somewhere, is on its way, runs, has children
+            links = cluster.links()
+            node = chance.randrange(3)
+            if links and chance.randrange(3):
+                cluster.deliver(*chance.choice(links))
+            elif cluster.hosts[NodeId(node)].schedulers[FIRST].queue:
+                cluster.run(node)
+            elif not cluster.hosts[NodeId(node)].schedulers[FIRST].hungry:
+                cluster.hungry(node)
+        for waiting in list(cluster.spawned):
+            if waiting not in cluster.delivered and waiting not in cluster.cancelled:
+                cluster.cancel(waiting.slot)
+        cluster.settle()
+        if number % 100 == 99:
+            cluster.finish()
+            assert is_clean(cluster)
+            weights.append(sum(weight(host.core, set()) for host in cluster.hosts.values()))
+    assert max(weights[1:]) <= weights[0] + 20, weights
