@@ -22,6 +22,7 @@ from hdphrs.api import Future, all_nodes, get, my_node, run, sequential, spawn, 
 from hdphrs.api.future import state as _state
 from hdphrs.api.memo import InputFile, task
 from hdphrs.api.port import Unattached as _Unattached
+from hdphrs.api.seeds import rng, run_seed, seed, set_seed
 from hdphrs.api.waiting import as_completed, get_any, scope, wait
 from hdphrs.errors import Cancelled, HdphrsError
 from hdphrs.skeletons import *  # noqa: F403 - its __all__ is the list of skeletons, in both spellings
@@ -51,9 +52,13 @@ __all__ = [
     "get_any",
     "myNode",
     "my_node",
+    "rng",
     "run",
+    "run_seed",
     "scope",
+    "seed",
     "sequential",
+    "set_seed",
     "spawn",
     "spawnAt",
     "spawn_at",

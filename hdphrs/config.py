@@ -91,6 +91,12 @@ class CoreConfig:
     """Paths of crashed tasks that a node remembers."""
 
 
+SEED_MAX = 2**53
+"""Seeds survive JSON."""
+
+SEED_VARIABLE = "HDPHRS_SEED"
+"""Gives the seed of a run for which --seed is not given."""
+
 DETECT_AFTER_S = 5.0
 """Silence of a peer that counts as its death (the paper's default)."""
 

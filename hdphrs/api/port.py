@@ -7,9 +7,12 @@ that has not attached to a node yet.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
+from hdphrs.api import seeds
 from hdphrs.api.future import Future, state
+from hdphrs.protocol.paths import PROGRAM_PATH, child_path
 from hdphrs.protocol.tasks import NodeId
 
 T = TypeVar("T")
@@ -68,9 +71,18 @@ class Port(Protocol):
     def export(self) -> None:
         """A spark has just been made, and the node asks for some, or this one may have been run before."""
 
+    is_scheduler: bool
+    """Whether what calls is a task, in another process than the program."""
+
     def topic(self) -> bytes:
-        """A name for one search, under which its tasks tell each other what they find; the same if the caller is run
-        again."""
+        """A path for what is no task: a search, whose tasks tell each other under it what they find, or a stream of
+        random numbers.  Another one each time, as with a spawn, and the same if the caller is run again."""
+
+    def key(self) -> bytes:
+        """What random numbers depend on beside the path (`api/seeds.py`)."""
+
+    def aside(self) -> AbstractContextManager[None]:
+        """What the block spawns counts as one: however much that is, what comes after it has the same paths."""
 
     def tell(self, topic: bytes, rank: float, find: object) -> None:
         """Let all others know a find, if nothing better is known here; it may be lost, and takes no time here."""
@@ -88,8 +100,18 @@ class Port(Protocol):
 class Unattached:
     """The port of a process that has made no call yet: the first call attaches it, and is then made again."""
 
+    is_scheduler: bool = False
+
     def __init__(self, attach: Callable[[], Port]) -> None:
         self._attach = attach
+
+    def topic(self) -> bytes:
+        """Random numbers need no node."""
+        return child_path(PROGRAM_PATH, seeds.indices.take())
+
+    def key(self) -> bytes:
+        """As the port's that there will be."""
+        return seeds.run_key()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

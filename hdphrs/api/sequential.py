@@ -5,15 +5,17 @@ For pdb, and the oracle of every test: what a program computes here is what it m
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from itertools import count
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NoReturn, TypeVar
 
 from hdphrs.api import future as fast
 from hdphrs.api.board import Board
 from hdphrs.api.future import DONE, FAILED, Future, state
+from hdphrs.api.seeds import Indices, run_key
 from hdphrs.errors import UsageError
+from hdphrs.protocol.paths import PROGRAM_PATH, child_path
 from hdphrs.protocol.tasks import ROOT, NodeId
 
 T = TypeVar("T")
@@ -22,9 +24,13 @@ T = TypeVar("T")
 class SequentialPort:
     """Runs each task when it is spawned; an exception waits in the future for `get`, as elsewhere."""
 
+    is_scheduler: bool = False
+
     def __init__(self) -> None:
         self._board: Board[object] = Board()
-        self._topics = count()
+        self._program = Indices()
+        self._here = threading.local()
+        """The running task of a thread: its path, and its indices."""
 
     def spawn(
         self,
@@ -36,7 +42,7 @@ class SequentialPort:
         future: Future[T] = Future()
         future._function = None
         try:
-            future._content = function(*args, **kwargs)
+            future._content = self._call(function, args, kwargs)
             future._status = DONE
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):  # meant for the program, which this is
@@ -74,7 +80,14 @@ class SequentialPort:
         """Nobody is hungry: there is nobody else."""
 
     def topic(self) -> bytes:
-        return next(self._topics).to_bytes(8, "big")
+        path, indices = self._task()
+        return child_path(path, indices.take())
+
+    def key(self) -> bytes:
+        return run_key()
+
+    def aside(self) -> AbstractContextManager[None]:
+        return self._task()[1].aside()
 
     def tell(self, topic: bytes, rank: float, find: object) -> None:
         self._board.improve(topic, rank, find)
@@ -86,7 +99,20 @@ class SequentialPort:
         return [ROOT]
 
     def run(self, main: Callable[..., T], args: tuple[Any, ...]) -> T:
-        return main(*args)
+        is_task = self._task()[1] is not self._program
+        return main(*args) if is_task else self._call(main, args, {})
+
+    def _task(self) -> tuple[bytes, Indices]:
+        return getattr(self._here, "task", (PROGRAM_PATH, self._program))
+
+    def _call(self, function: Callable[..., T], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> T:
+        """Run a task that the running one, or the program, spawns."""
+        outer = self._task()
+        self._here.task = self.topic(), Indices()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            self._here.task = outer
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from hdphrs.cli.output import say
 from hdphrs.cli.values import command_words, hourly, memory, silence, size, span, times
 from hdphrs.cluster.hosts import LOCALHOST, SLOTS_MAX, Host, read_hosts
 from hdphrs.cluster.plan import NodePlan, plan_nodes
-from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, GRACE_S, LEDGER_BYTES_MAX
+from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, GRACE_S, LEDGER_BYTES_MAX, SEED_MAX, SEED_VARIABLE
 from hdphrs.errors import UsageError
 from hdphrs.wire.settings import (
     ADVICE_VARIABLE,
@@ -27,9 +27,6 @@ from hdphrs.wire.settings import (
 )
 
 LOCAL_NODES_MAX = 256
-SEED_MAX = 2**53
-"""Seeds survive JSON."""
-
 _SEED_BYTES = 4
 
 
@@ -108,7 +105,13 @@ class Asked:
 )
 @click.option("--kill-at", type=times, metavar="3,5.5", help="Test: kill -9 a node at each of these seconds.")
 @click.option("--chaos-monkey", is_flag=True, help="Test: kill -9 nodes at drawn times within 30 s.")
-@click.option("--seed", type=click.IntRange(0, SEED_MAX), metavar="N", help="Draws who dies when, and who robs whom.")
+@click.option(
+    "--seed",
+    envvar=SEED_VARIABLE,
+    type=click.IntRange(0, SEED_MAX),
+    metavar="N",
+    help=f"Draws the program's random numbers (hdphrs.rng), who dies when, and who robs whom; also {SEED_VARIABLE}.",
+)
 @click.option("--report", metavar="FILE", help="Write what each node did, as JSON.")
 @click.option(
     "--trace-protocol",
@@ -176,12 +179,12 @@ def run_program(asked: Asked) -> int:
     """
     _check_contradictions(asked)
     check_program(asked.program)
+    seed = int.from_bytes(os.urandom(_SEED_BYTES)) if asked.seed is None else asked.seed
     if asked.sequential:
         from hdphrs.cluster.program import run_sequentially
 
-        run_sequentially(asked.program, asked.args)
+        run_sequentially(asked.program, asked.args, seed)
     plan = _plan(asked)
-    seed = int.from_bytes(os.urandom(_SEED_BYTES)) if asked.seed is None else asked.seed
     kills = _kills(asked, seed, len(plan))
     report = None if asked.report is None else check_report(asked.report)
     trace = None if asked.trace_protocol is None else check_trace(asked.trace_protocol)

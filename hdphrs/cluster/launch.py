@@ -124,7 +124,9 @@ class Launcher:
             self._nodes.append(LocalNode(plans[0], settings[0], root.numbers))
             leash, self._leash = os.pipe()
             try:
-                self._program = start_program(self._options.program, self._options.args, ours.fileno(), leash)
+                self._program = start_program(
+                    self._options.program, self._options.args, self._options.seed, ours.fileno(), leash
+                )
             finally:
                 os.close(leash)
             for number in self._early_signals:
@@ -136,6 +138,7 @@ class Launcher:
         if self._options.verbose:
             for node, plan in zip(self._nodes, plans, strict=True):
                 self._options.say(f"started {node.label}, {plan.slots or 'all'} schedulers")
+            self._options.say(f"the seed of this run is {self._options.seed}; --seed {self._options.seed} repeats it")
         return self._program
 
     def _await_ready(self, program: subprocess.Popen[bytes]) -> bool:

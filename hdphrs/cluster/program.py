@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 
+from hdphrs.config import SEED_VARIABLE
 from hdphrs.wire.settings import LEASH_FD_VARIABLE, PROGRAM_FD_VARIABLE, SEQUENTIAL_VARIABLE
 
 _OURS = (PROGRAM_FD_VARIABLE, LEASH_FD_VARIABLE, SEQUENTIAL_VARIABLE)
@@ -28,22 +29,25 @@ def program_command(program: str, args: tuple[str, ...]) -> list[str]:
     return [sys.executable, "-m", "hdphrs.program", program, *args]
 
 
-def start_program(program: str, args: tuple[str, ...], link: int, leash: int) -> subprocess.Popen[bytes]:
+def start_program(program: str, args: tuple[str, ...], seed: int, link: int, leash: int) -> subprocess.Popen[bytes]:
     """Start the program; it waits until the root says on `link` that all nodes are there.
 
     Args:
+        seed: of the random numbers that it draws.
         link: the descriptor of its socket to the root node.
         leash: the reading end of its leash.
     """
     return subprocess.Popen(
         program_command(program, args),
         pass_fds=(link, leash),
-        env=os.environ | _SAFE_PATH | {PROGRAM_FD_VARIABLE: str(link), LEASH_FD_VARIABLE: str(leash)},
+        env=os.environ
+        | _SAFE_PATH
+        | {SEED_VARIABLE: str(seed), PROGRAM_FD_VARIABLE: str(link), LEASH_FD_VARIABLE: str(leash)},
     )
 
 
-def run_sequentially(program: str, args: tuple[str, ...]) -> None:
+def run_sequentially(program: str, args: tuple[str, ...], seed: int) -> None:
     """Become the program, without any node."""
     forget_outer_run()
     command = program_command(program, args)
-    os.execve(command[0], command, os.environ | _SAFE_PATH | {SEQUENTIAL_VARIABLE: "1"})
+    os.execve(command[0], command, os.environ | _SAFE_PATH | {SEED_VARIABLE: str(seed), SEQUENTIAL_VARIABLE: "1"})

@@ -20,6 +20,7 @@ can go when nobody needs it.
 from __future__ import annotations
 
 import atexit
+import itertools
 import os
 import threading
 from collections import deque
@@ -45,6 +46,9 @@ SOON_S = 0.01
 """A call that is back so soon makes room for another one more, one that takes twice as long takes that away."""
 
 
+_nodes = itertools.count(1)
+
+
 class _UnderWay(NamedTuple):
     future: Future[Any]
     task: TaskFuture[Any]
@@ -65,11 +69,12 @@ class Desk:
         self._node: EmbeddedNode | None = None
         port = shared_port(workers_max)
         if port is None:
-            self._node = EmbeddedNode(workers_max or usable_cores())
+            self._node = EmbeddedNode(workers_max or usable_cores(), next(_nodes))
             port = self._node.port
         self._port = port
         self._pid = os.getpid()
-        self._pending: deque[tuple[Future[Any], Call]] = deque()
+        self._pending: deque[tuple[Future[Any], Call, int]] = deque()
+        """With the indices of their tasks: when a call is handed over must not matter to what it draws."""
         self._bell: SimpleQueue[_UnderWay | None] = SimpleQueue()
         self._under_way: dict[TaskFuture[Any], None] = {}
         self._more = 0
@@ -106,7 +111,7 @@ class Desk:
                 raise BrokenExecutor(str(self.broken)) from self.broken.__cause__
             if self._closed:
                 raise RuntimeError("cannot schedule new futures after shutdown")
-            self._pending.append((future, call))
+            self._pending.append((future, call, self._port.take_index()))
             if len(self._pending) <= 1:  # else the desk is busy, or full
                 self._bell.put(None)
         return future
@@ -192,7 +197,7 @@ class Desk:
 
     def _hand_over(self) -> None:
         try:
-            future, call = self._pending.popleft()
+            future, call, index = self._pending.popleft()
         except IndexError:
             return  # cancelled a moment ago
         if not future.set_running_or_notify_cancel():
@@ -202,7 +207,7 @@ class Desk:
             return
         try:
             function, args, kwargs = call if self._initializer is None else self._initializer.before(call)
-            task = self._port.spawn(function, args, kwargs, None)
+            task = self._port.spawn(function, args, kwargs, None, index=index)
         except BaseException as error:
             self._fail(future, error)
             return

@@ -21,10 +21,10 @@ from hdphrs.config import LEDGER_COST_S, CoreConfig
 from hdphrs.errors import LedgerError
 from hdphrs.ledger import Entry, Label, Store, open_store
 from hdphrs.protocol.events import Cancelled, Event, Exported, Kept, Placed
+from hdphrs.protocol.paths import first_index
 from hdphrs.protocol.pieces import is_keen, is_memo
 from hdphrs.protocol.tasks import PROGRAM, Outcome, Piece, Task, Verdict
 from hdphrs.wire.bulk import bulk_of
-from hdphrs.wire.paths import first_index
 
 T = TypeVar("T")
 

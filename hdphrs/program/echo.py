@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hdphrs.wire.paths import show_path
+from hdphrs.protocol.paths import show_path
 from hdphrs.wire.said import ERR, LAST, OUT, Advice, Allowance, Held, LogRecord, Said, Text, Warned, Who
 
 ALIKE_S = 2.0

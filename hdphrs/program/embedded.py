@@ -34,8 +34,12 @@ FAREWELL_S = 2.0
 class EmbeddedNode:
     """A root node without others, as a child of this process."""
 
-    def __init__(self, slots: int) -> None:
-        """Start its process with so many schedulers; `port.start()` waits until it is ready."""
+    def __init__(self, slots: int, number: int = 0) -> None:
+        """Start its process with so many schedulers; `port.start()` waits until it is ready.
+
+        Args:
+            number: as for `ProgramPort`.
+        """
         self.slots = slots
         ours, theirs = socket.socketpair()
         ledger = ledger_location(os.environ.get(LEDGER_VARIABLE))
@@ -54,7 +58,7 @@ class EmbeddedNode:
             )
             self._process = start_node(settings, pass_fds=[theirs.fileno()])
         self._farewell_s = FAREWELL_S if ledger is None else LEDGER_END_S
-        self.port: ProgramPort = ProgramPort(Link(ours), describe_loss=self._describe_loss)
+        self.port: ProgramPort = ProgramPort(Link(ours), describe_loss=self._describe_loss, number=number)
         os.register_at_fork(after_in_child=partial(_part, weakref.ref(self.port)))
 
     def end(self) -> None:

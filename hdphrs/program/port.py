@@ -11,21 +11,23 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar
 
+from hdphrs.api import seeds
 from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status, name_of, unfold
 from hdphrs.api.future import get as fast_get
 from hdphrs.api.memo import Wish, wish_of
 from hdphrs.api.port import Bell
+from hdphrs.api.seeds import Indices
 from hdphrs.errors import Cancelled, RootLostError, StartError, UsageError
 from hdphrs.program.listener import LOOK_S, Listener
+from hdphrs.protocol.paths import PROGRAM_PATH, child_path
 from hdphrs.protocol.tasks import FAIR, KEEN, ROOT, NodeId, Task
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook
 from hdphrs.wire.codec import pack_task, unpack_outcome
-from hdphrs.wire.paths import PROGRAM_PATH, child_path
 from hdphrs.wire.values import load_outcome
 
 T = TypeVar("T")
@@ -59,8 +61,15 @@ class _Bell:
 class ProgramPort:
     """The program's end of its link to the root node."""
 
-    def __init__(self, link: local.Link, *, describe_loss: Callable[[], str]) -> None:
-        """`describe_loss` says, once the link has broken, what became of the root node."""
+    is_scheduler: bool = False
+
+    def __init__(self, link: local.Link, *, describe_loss: Callable[[], str], number: int = 0) -> None:
+        """
+        Args:
+            describe_loss: says, once the link has broken, what became of the root node.
+            number: 0 for the cluster of this program; any other for a node of an executor's own, whose tasks have the
+                same paths, and are to draw other random numbers.
+        """
         self._link = link
         self._describe_loss = describe_loss
         self._lock = threading.RLock()
@@ -71,7 +80,8 @@ class ProgramPort:
         self._waiters: dict[Future[Any], list[Callable[[], object]]] = {}
         self._receiver = threading.Thread(target=self._receive, name="hdphrs-receiver", daemon=True)
         self._slots = itertools.count()
-        self._spawned = itertools.count()
+        self._indices = seeds.indices if number == 0 else Indices()
+        self._number = number
         self._begun = threading.Event()
         self._sent = threading.Event()
         self._parted = threading.Event()
@@ -112,15 +122,18 @@ class ProgramPort:
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         supervised: bool | None,
+        *,
+        index: int | None = None,
     ) -> Future[T]:
-        future, slot, task = self._make(function, args, kwargs, supervised)
+        index = self.take_index() if index is None else index
+        future, slot, task = self._make(function, args, kwargs, supervised, index)
         self._outgoing.put([local.EXPORT, [[slot, pack_task(task)]]])
         return future
 
     def place(
         self, node: NodeId, function: Callable[..., T], args: tuple[Any, ...], supervised: bool | None
     ) -> Future[T]:
-        future, slot, task = self._make(function, args, {}, supervised)
+        future, slot, task = self._make(function, args, {}, supervised, self.take_index())
         self._outgoing.put([local.PLACE, slot, node, pack_task(task)])
         return future
 
@@ -180,7 +193,19 @@ class ProgramPort:
         """A program keeps no sparks to itself."""
 
     def topic(self) -> bytes:
-        return child_path(PROGRAM_PATH, next(self._spawned))
+        return child_path(PROGRAM_PATH, self.take_index())
+
+    def key(self) -> bytes:
+        if not self._book.chance:
+            self._book.chance = seeds.run_key(self._number)
+        return self._book.chance
+
+    def aside(self) -> AbstractContextManager[None]:
+        return self._indices.aside()
+
+    def take_index(self) -> int:
+        """For a task that is spawned later: its path is known from now on."""
+        return self._indices.take()
 
     def tell(self, topic: bytes, rank: float, find: object) -> None:
         """A program runs no task of a search."""
@@ -192,7 +217,7 @@ class ProgramPort:
         return self._nodes
 
     def run(self, main: Callable[..., T], args: tuple[Any, ...]) -> T:
-        future, slot, task = self._make(main, args, {}, None)
+        future, slot, task = self._make(main, args, {}, None, self.take_index())
         self._listener.begin_main(task.path)
         self._outgoing.put([local.PLACE, slot, ROOT, pack_task(task)])
         try:
@@ -228,17 +253,19 @@ class ProgramPort:
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         supervised: bool | None,
+        index: int,
     ) -> tuple[Future[T], int, Task]:
         if self._lost:
             raise RootLostError(self._describe_loss())
         if self._closed:
             raise UsageError("spawn: the program has ended, and its node with it")
+        self.key()
         name = name_of(function)
         called, keywords = unfold(function)
         code, payload = self._book.encode(name, called, args, {**keywords, **kwargs})
-        path = child_path(PROGRAM_PATH, next(self._spawned))
+        path = child_path(PROGRAM_PATH, index)
         supervised = self._reliable if supervised is None else supervised
-        memo = self._memo(called, code, payload, args, {**keywords, **kwargs}) if self._ledger else b""
+        memo = self._memo(called, code, payload, args, {**keywords, **kwargs}, path) if self._ledger else b""
         task = Task(name, path, code, payload, supervised, memo)
         future: Future[T] = Future()
         slot = next(self._slots)
@@ -250,12 +277,18 @@ class ProgramPort:
         return future, slot, task
 
     def _memo(
-        self, function: Callable[..., Any], code: bytes, payload: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        function: Callable[..., Any],
+        code: bytes,
+        payload: bytes,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        path: bytes,
     ) -> bytes:
         """How the ledger knows a call.  All results come here anyway, so that a skeleton's are kept whatever they
         have cost."""
         wish = wish_of(function)
-        key = b"" if wish is Wish.NEVER else self._book.key(function, code, payload, args, kwargs)
+        key = b"" if wish is Wish.NEVER else self._book.key(function, code, payload, args, kwargs, path)
         return key and (FAIR if wish is Wish.FAIR else KEEN) + key
 
     # ---- the link --------------------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from hdphrs.api.future import Future
+from hdphrs.protocol.paths import child_path
 from hdphrs.protocol.tasks import Spark
 from hdphrs.scheduler.reuse import Reuse
-from hdphrs.wire.paths import child_path
 
 
 def _undecoded(*_: Any) -> NoReturn:

@@ -121,11 +121,11 @@ class Exporter:
             self._tell([local.PLACE, self._send_away(future), node, pack_task(task)])
             return future
 
-    def check(self, function: Callable[..., Any], args: tuple[Any, ...]) -> bytes | None:
+    def check(self, function: Callable[..., Any], args: tuple[Any, ...], path: bytes) -> bytes | None:
         """The digest of a call, by which a piece knows it again; None if it does not pickle."""
         with self._exclusive:
             try:
-                task = self._encode(function, args, b"", None)
+                task = self._encode(function, args, path, None)
             except CannotTravelError:
                 return None
             return check_of_task(task)
@@ -171,15 +171,21 @@ class Exporter:
         function, kwargs = unfold(function)
         code, payload = self._book.encode(name, function, args, kwargs)
         supervised = self._reliable if supervised is None else supervised
-        memo = self._memo(function, code, payload, args, kwargs) if self._ledger else b""
+        memo = self._memo(function, code, payload, args, kwargs, path) if self._ledger else b""
         return Task(name, path, code, payload, supervised, memo)
 
     def _memo(
-        self, function: Callable[..., Any], code: bytes, payload: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        function: Callable[..., Any],
+        code: bytes,
+        payload: bytes,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        path: bytes,
     ) -> bytes:
         """How the ledger knows a call.  What a skeleton spawns down here is as good as anything else."""
         wish = wish_of(function)
-        key = b"" if wish is Wish.NEVER else self._book.key(function, code, payload, args, kwargs)
+        key = b"" if wish is Wish.NEVER else self._book.key(function, code, payload, args, kwargs, path)
         return key and (KEEN if wish is Wish.ALWAYS else FAIR) + key
 
     def _send_away(self, future: Future[Any]) -> int:

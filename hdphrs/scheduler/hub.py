@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, NoReturn, TypeVar
@@ -27,7 +27,9 @@ from typing import Any, NoReturn, TypeVar
 from hdphrs.api import future as fast
 from hdphrs.api.future import AWAY, DONE, FAILED, Future, take
 from hdphrs.api.port import Bell
+from hdphrs.api.seeds import beside
 from hdphrs.errors import CannotTravelError, UsageError
+from hdphrs.protocol.paths import child_path
 from hdphrs.protocol.tasks import NodeId, Outcome
 from hdphrs.scheduler.answers import COST, Answers
 from hdphrs.scheduler.assigned import Assigned, path_of, root_of
@@ -49,7 +51,6 @@ from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook, CodeShelf
 from hdphrs.wire.codec import pack_outcome, unpack_outcome, unpack_spark
 from hdphrs.wire.page import Line
-from hdphrs.wire.paths import child_path
 from hdphrs.wire.said import WANTED
 from hdphrs.wire.values import dump_error, dump_result, load_outcome, summary
 
@@ -65,6 +66,8 @@ POLL_S = 1e-3
 class Hub:
     """One scheduler process; also the port of the tasks that it runs."""
 
+    is_scheduler: bool = True
+
     def __init__(
         self,
         link: local.Link,
@@ -78,7 +81,7 @@ class Hub:
         self._line = line
         self._mail = Mail(link)
         self._tell = tell = self._mail.tell
-        book = CodeBook(lambda digest, data: tell([local.CODE, digest, data]))
+        self._book = book = CodeBook(lambda digest, data: tell([local.CODE, digest, data]))
         self._shelf = CodeShelf(book)
         self._exporter = Exporter(tell, line, book, reliable=reliable, ledger=ledger)
         self._meter = Meter(line)
@@ -187,8 +190,23 @@ class Hub:
 
     def topic(self) -> bytes:
         parent = fast.current
-        assert parent is not None, "only tasks search"
-        return child_path(path_of(parent), fast.spawned)
+        if parent is None or threading.get_ident() != self._thread:
+            raise UsageError("rng: this code runs in a scheduler process but in no task's own thread")
+        path = child_path(path_of(parent), fast.spawned)
+        fast.spawned += 1
+        return path
+
+    def key(self) -> bytes:
+        return self._book.chance
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        index = fast.spawned
+        fast.spawned = beside(index)
+        try:
+            yield
+        finally:
+            fast.spawned = index + 1
 
     def tell(self, topic: bytes, rank: float, find: object) -> None:
         self._finds.tell(topic, rank, find)
@@ -372,7 +390,7 @@ class Hub:
         """The future of a task that was to be placed, if it is among the pieces of the running one."""
         root = self._root
         piece = None if root is None or root.reuse is None else root.reuse.find(path)
-        if piece is None or self._exporter.check(function, args) != piece.check:
+        if piece is None or self._exporter.check(function, args, path) != piece.check:
             return None
         future: Future[T] = Future()
         future._function = None

@@ -120,10 +120,11 @@ class Keeper:
         is_new = cost_s - left.sum_s + enough_s >= size_cost_s or ran_s >= COVERS * left.dearest_s
         if not (keen or (cost_s >= size_cost_s and is_new)):
             return
-        check = self._check(function, future._content)
+        path = path_of(future)
+        check = self._check(function, future._content, path)
         if check is None:
             return
-        piece = pack_piece(Piece(path_of(future), check, outcome))
+        piece = pack_piece(Piece(path, check, outcome))
         share = account.give(cost_s, ran_s)
         if cost_s >= PIECE_COST_S * self.nodes:
             self._tell(*self.gathered(), [local.KEEP, [piece], *share])

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 from hdphrs.api.future import DONE, FAILED, Future, take
+from hdphrs.protocol.paths import child_path
 from hdphrs.protocol.tasks import Orphan, Outcome, Piece, Spark
 from hdphrs.scheduler.note import plain
-from hdphrs.wire.paths import child_path
 from hdphrs.wire.values import load_outcome
 
-Check = Callable[[Callable[..., Any], tuple[Any, ...]], bytes | None]
-"""The digest of a call, as pieces have it; None if the call does not pickle."""
+Check = Callable[[Callable[..., Any], tuple[Any, ...], bytes], bytes | None]
+"""The digest of a call at a path, as pieces have it; None if the call does not pickle."""
 
 
 Credit = Callable[[Future[Any], float], None]
@@ -57,7 +57,7 @@ class Reuse:
         elif isinstance(piece, Orphan):
             return True
         elif (function := take(future)) is not None:
-            if self._check(plain(function), future._content) == piece.check:
+            if self._check(plain(function), future._content, path) == piece.check:
                 fill(future, piece.outcome)
                 self._credit(future, piece.outcome.cost_s)
                 self.used += 1

@@ -12,6 +12,7 @@ from hdphrs.protocol import effects as fx
 from hdphrs.protocol.events import Arrived
 from hdphrs.protocol.messages import Keep
 from hdphrs.protocol.node import Node
+from hdphrs.protocol.paths import PROGRAM_PATH
 from hdphrs.protocol.tasks import PROGRAM, ROOT, Member, NodeId, Outcome, Parting, TaskRef, Verdict
 from hdphrs.sim.client import Client
 from hdphrs.sim.draw import Draw, stream
@@ -23,7 +24,6 @@ from hdphrs.sim.scheduler import Scheduler
 from hdphrs.sim.silence import Silence
 from hdphrs.sim.work import Accounts
 from hdphrs.sim.world import World
-from hdphrs.wire.paths import PROGRAM_PATH
 
 START_NS = 5_000_000
 """A scheduler process needs up to this time to be ready."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
+from hdphrs.protocol.paths import PROGRAM_PATH, child_path
 from hdphrs.protocol.tasks import Outcome, Task, Verdict
 from hdphrs.sim import paper
 from hdphrs.sim.draw import SHAPES, Draw
-from hdphrs.wire.paths import PROGRAM_PATH, child_path
 
 NUMBER_BYTES = 4
 MASK = 0xFFFFFFFF

@@ -20,6 +20,7 @@ from time import perf_counter
 from typing import Generic, TypeVar
 
 from hdphrs.api import Future, get
+from hdphrs.api.future import state
 from hdphrs.api.memo import mark_skeleton
 from hdphrs.skeletons.collect import collect, give_up
 from hdphrs.skeletons.slices import chunks_of
@@ -73,9 +74,10 @@ def over_chunks(
     """
     mark_skeleton(task := partial(work), *functions)  # one object for all tasks is pickled once
     if chunk is None:
-        measured = measure(schedule, task, items, functions)
-        rest = schedule(task, chunks_of(measured.size, measured.rest))
-        return [*measured.head, *collect([*rest, *measured.tail])]
+        with state.port.aside():
+            measured = measure(schedule, task, items, functions)
+            rest = schedule(task, chunks_of(measured.size, measured.rest))
+            return [*measured.head, *collect([*rest, *measured.tail])]
     return collect(schedule(task, chunks_of(chunk, items)))
 
 

@@ -90,6 +90,9 @@ class CodeBook:
         """`register(digest, data)` tells the node about new code, before the first task that uses it."""
         self.recursion_limit = 0
         """The program's, if it has become known here: the own one is higher then, and must not add up on its way."""
+        self.chance = b""
+        """On what random numbers depend beside the path (`hdphrs.api.seeds`): travels with each call, and back to the
+        book of whoever runs it."""
         self._register = register
         self._registered: set[bytes] = set()
         self._registering = threading.RLock()  # a signal handler may spawn while its thread registers
@@ -110,8 +113,8 @@ class CodeBook:
         else:
             digest, data = self._pickle(function, name)
         if digest:
-            return digest, dump_arguments(name, args, kwargs)
-        return INLINE, dump_arguments(name, args, kwargs, data)
+            return digest, dump_arguments(name, args, kwargs, self.chance)
+        return INLINE, dump_arguments(name, args, kwargs, self.chance, data)
 
     def key(
         self,
@@ -120,8 +123,13 @@ class CodeBook:
         payload: bytes,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
+        path: bytes,
     ) -> bytes:
-        """The ledger's key of a call that has just been encoded as (code, payload); empty if it has none."""
+        """The ledger's key of a call that has just been encoded as (code, payload); empty if it has none.
+
+        Args:
+            path: that of its task, on which its random numbers depend, if it draws any.
+        """
         from hdphrs.wire.meaning import key_of, meaning_of  # its imports delay the start of a scheduler
 
         page = self._pages.get(id(function))
@@ -133,7 +141,8 @@ class CodeBook:
             meaning = page.meaning
         if not meaning:
             return b""
-        return key_of(meaning, args, kwargs, arguments_of(code, payload))
+        pickled = arguments_of(code, payload).replace(self.chance, b"", 1)
+        return key_of(meaning, args, kwargs, pickled, self.chance + path)
 
     def adopt(self, function: Callable[..., Any], digest: bytes) -> None:
         """`function` has been unpickled here from the code `digest`: its own spawns reuse that digest."""
@@ -234,8 +243,10 @@ class CodeShelf:
         except BaseException as error:
             raise CannotTravelError(f"task {name} does not unpickle here: {reason(error)}") from error
         if type(arguments) is list:
-            return function, *arguments
-        return function, arguments, {}
+            args, kwargs, self._book.chance = arguments
+            return function, args, kwargs
+        *_, self._book.chance = arguments
+        return function, arguments[:-1], {}
 
     def _unpack(self, digest: bytes) -> Callable[..., Any]:
         limit, path, data = msgpack.unpackb(bytes(self._taught[digest]))

@@ -35,7 +35,7 @@ from hdphrs.wire.capture import _cells, _codes, _global_names
 from hdphrs.wire.modules import UnknownMeaningError, installed_as, source_of
 from hdphrs.wire.pickling import PICKLE_PROTOCOL, PLAIN, Cached, by_reference
 
-FORM: Final = 1
+FORM: Final = 2
 """Raised with every change of what is digested."""
 
 DIGEST_METHOD: Final = "__hdphrs_digest__"
@@ -44,6 +44,10 @@ DIGEST_METHOD: Final = "__hdphrs_digest__"
 MARK: Final = "__hdphrs_memo__"
 """An attribute of functions that tells us something and does not change what they do."""
 
+DRAWS_MARK: Final = "__hdphrs_draws__"
+"""An attribute of functions that draw random numbers by seed and path."""
+
+_DRAWS: Final = b" draws"
 _BASE: Final = f"hdphrs {FORM} python {sys.version_info.major}.{sys.version_info.minor} {sys.implementation.name}"
 _NUMBERS: Final = frozenset({int, float, bool, type(None)})
 _BULK: Final = 256
@@ -80,11 +84,14 @@ def meaning_of(function: Callable[..., Any]) -> bytes:
     return _told(function)
 
 
-def key_of(meaning: bytes, args: tuple[Any, ...], kwargs: Mapping[str, Any], pickled: bytes) -> bytes:
+def key_of(
+    meaning: bytes, args: tuple[Any, ...], kwargs: Mapping[str, Any], pickled: bytes, chance: bytes = b""
+) -> bytes:
     """Digest of the call of a function with this meaning; empty if it cannot be told.
 
     Args:
         pickled: the arguments as they travel; if there is nothing in them but data, their bytes say it all.
+        chance: on what random numbers depend that the call may draw.
     """
     said = pickled
     if not PLAIN.issuperset(map(type, args)) or kwargs:
@@ -92,12 +99,16 @@ def key_of(meaning: bytes, args: tuple[Any, ...], kwargs: Mapping[str, Any], pic
             said = _told((args, dict(kwargs)))
         if not said:
             return b""
+    if len(meaning) > KEY_BYTES or (said is not pickled and len(said) > KEY_BYTES):
+        said += chance
     return blake2b(meaning + said, digest_size=KEY_BYTES).digest()
 
 
 def _told(value: object) -> bytes:
+    """The digest, and behind it whether random numbers are drawn."""
+    meaning = _Meaning()
     try:
-        return _Meaning().of(value)
+        return meaning.of(value) + (_DRAWS if meaning.draws else b"")
     except KeyboardInterrupt:
         raise
     except BaseException:  # whatever the user's code raises when it is asked, there is no telling then
@@ -110,6 +121,8 @@ class _Meaning:
     def __init__(self) -> None:
         self._hash = blake2b(_BASE.encode(), digest_size=KEY_BYTES)
         self._seen: dict[int, int] = {}
+        self.draws = False
+        """Whether something has been met that draws random numbers."""
         self._alive: list[object] = []
         """Objects whose ids are in `_seen` must not go."""
 
@@ -131,7 +144,7 @@ class _Meaning:
         elif kind is tuple:
             self._many("tuple", value)
         elif kind is set or kind is frozenset:
-            self._say(kind.__name__, b"".join(sorted(_Meaning().of(item) for item in value)))
+            self._say(kind.__name__, b"".join(sorted(map(self._apart, value))))
         elif kind is CodeType:
             self._say("code", _code(value))
         elif id(value) in self._seen:
@@ -140,6 +153,13 @@ class _Meaning:
             self._seen[id(value)] = len(self._seen)
             self._alive.append(value)
             self._object(value)
+
+    def _apart(self, value: object) -> bytes:
+        """The digest of something whose place is nobody's."""
+        meaning = _Meaning()
+        digest = meaning.of(value)
+        self.draws = self.draws or meaning.draws
+        return digest
 
     def _plain(self, value: object) -> None:
         kind = type(value)
@@ -232,6 +252,10 @@ class _Meaning:
         return installed is not None
 
     def _function(self, function: FunctionType) -> None:
+        if DRAWS_MARK in vars(function):
+            self.draws = True
+            self._say("draws", function.__qualname__)
+            return
         home = str(function.__globals__.get("__name__", function.__module__))
         if self._named(home, function.__qualname__) and by_reference(function):
             return
@@ -252,8 +276,9 @@ class _Meaning:
                 self._module(value, names)
             else:
                 self._value(value)
-        if home == "__main__":  # of a module, its source tells
-            for name in sorted(_imported_names(function.__code__)):
+        for name in sorted(_imported_names(function.__code__)):
+            self._draws_from(sys.modules.get(name), names)
+            if home == "__main__":  # of a module, its source tells
                 self._named(name, "")
 
     def _class(self, cls: type) -> None:
@@ -269,6 +294,7 @@ class _Meaning:
         name = module.__name__
         if name == "__main__":
             raise UnknownMeaningError("it refers to the main module as a whole")
+        self._draws_from(module, names)
         if self._named(name, ""):
             return
         for attribute in sorted(set(names) & vars(module).keys()):
@@ -279,6 +305,11 @@ class _Meaning:
                 self._module(value, names)
             else:
                 self._value(value)
+
+    def _draws_from(self, module: ModuleType | None, names: Iterable[str]) -> None:
+        """Whether one of these attributes of a module, if it is one of its, draws random numbers."""
+        known = {} if module is None else vars(module)
+        self.draws = self.draws or any(DRAWS_MARK in getattr(known.get(name), "__dict__", ()) for name in names)
 
     def _builtin(self, function: Any) -> None:
         owner = function.__self__

@@ -56,17 +56,21 @@ Parts = tuple[bytes, Sequence[memoryview]]
 """A pickle, and the buffers that are not in it."""
 
 
-def dump_arguments(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], function: bytes = b"") -> bytes:
-    """The payload of a call of `name`: its arguments, a tuple, or the list [tuple, dict] if there are keywords.
+def dump_arguments(
+    name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], chance: bytes, function: bytes = b""
+) -> bytes:
+    """The payload of a call of `name`: its arguments and `chance` as a tuple, or as the list [tuple, dict, chance] if
+    there are keywords.
 
     Args:
+        chance: see `CodeBook`.
         function: pickled, if it travels in front of them.
 
     Raises:
         CannotTravelError: naming the argument, or their size.
     """
     try:
-        pickled, buffers = _parts([args, dict(kwargs)]) if kwargs else _parts_of_tuple(args)
+        pickled, buffers = _parts([args, dict(kwargs), chance]) if kwargs else _parts_of_tuple((*args, chance))
     except KeyboardInterrupt:
         raise
     except BaseException as error:

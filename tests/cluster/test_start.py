@@ -186,9 +186,10 @@ def test_how_a_node_died_is_said_if_asked_and_the_program_goes_on(start: Start, 
     victim = run.named("hdphrs.node")[1]
     os.kill(victim, signal.SIGKILL)
     assert run.process.stderr is not None
-    lines = [run.process.stderr.readline().decode() for _ in range(3)]
+    lines = [run.process.stderr.readline().decode() for _ in range(4)]
     assert lines[1] == f"hdphrs: started node on localhost (pid {victim}), 1 schedulers\n"
-    assert lines[2] == f"hdphrs: node on localhost (pid {victim}) died (killed by SIGKILL)\n"
+    assert re.fullmatch(r"hdphrs: the seed of this run is ([0-9]+); --seed \1 repeats it\n", lines[2])
+    assert lines[3] == f"hdphrs: node on localhost (pid {victim}) died (killed by SIGKILL)\n"
     assert run.finish(b"\n") == (0, "done\n", "")
 
 
@@ -196,10 +197,16 @@ def test_chaos_kills_whom_the_seed_draws_when_it_is_told(start: Start, tmp_path:
     prog = write_program(tmp_path, "input(); print('done')")
     file = hosts(tmp_path, *[OBEDIENT] * 4)
     run = start("run", "--kill-at", "0.3,0", "--seed", 5, "--nodes", file, prog)
-    assert wait_until(lambda: len(run.named("hdphrs.node")) == 4)
-    nodes = run.named("hdphrs.node")
-    assert wait_until(lambda: len(run.named("hdphrs.node")) == 2)
-    alive = run.named("hdphrs.node")
+    seen: list[int] = []
+
+    def see(count: int) -> bool:
+        seen[:] = run.named("hdphrs.node")  # kept, for another look may see less
+        return len(seen) == count
+
+    assert wait_until(lambda: see(4))
+    nodes = [*seen]
+    assert wait_until(lambda: see(2))
+    alive = [*seen]
     status, output, errors = run.finish(b"\n")
     assert (status, output) == (0, "done\n")
     said, *kills = errors.splitlines()

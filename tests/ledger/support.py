@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from hdphrs.ledger import Entry, Store, open_store
+from hdphrs.protocol.paths import child_path
 from hdphrs.protocol.tasks import FAIR, KEY_BYTES
-from hdphrs.wire.paths import child_path
 
 BYTES_MAX = 1 << 20
 

@@ -11,8 +11,8 @@ import trio.testing
 from hdphrs.ledger import Entry, open_store
 from hdphrs.node.ledger import Book
 from hdphrs.protocol.events import Event, Exported, Kept, Learned, Placed
+from hdphrs.protocol.paths import child_path
 from hdphrs.protocol.tasks import FAIR, KEEN, PROGRAM, ROOT, Outcome, Piece, Task, Verdict
-from hdphrs.wire.paths import child_path
 
 BYTES_MAX = 1 << 20
 

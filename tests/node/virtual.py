@@ -21,11 +21,11 @@ from hdphrs.node.driver import Driver
 from hdphrs.node.recorder import Recorder
 from hdphrs.protocol.events import Exported, Finished, Hungry, SchedulerUp, Terminate
 from hdphrs.protocol.node import Node
+from hdphrs.protocol.paths import PROGRAM_PATH, child_path
 from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Origin, Outcome, Piece, Spark, Task, TaskRef, Verdict
 from hdphrs.transport.memory import ADDRESS, MemoryNetwork
 from hdphrs.wire import local
 from hdphrs.wire.codec import unpack_outcome
-from hdphrs.wire.paths import PROGRAM_PATH, child_path
 from hdphrs.wire.trace import Header
 
 JOIN_S = 60.0

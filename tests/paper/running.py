@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -84,6 +85,8 @@ def current() -> Running:
 class CorePort:
     """The way from user code to the core of its host."""
 
+    is_scheduler: bool = True
+
     def spawn(
         self, function: Callable[..., T], args: tuple[Any, ...], kwargs: Mapping[str, Any], supervised: bool | None
     ) -> Future[T]:
@@ -125,6 +128,12 @@ class CorePort:
 
     def topic(self) -> bytes:
         raise AssertionError("no program of the paper searches")
+
+    def key(self) -> bytes:
+        raise AssertionError("the paper's programs draw no random numbers")
+
+    def aside(self) -> AbstractContextManager[None]:
+        raise AssertionError("the paper's programs know how many tasks they make")
 
     def tell(self, topic: bytes, rank: float, find: object) -> None:
         raise AssertionError("no program of the paper searches")

@@ -60,7 +60,9 @@ def stack(monkeypatch: pytest.MonkeyPatch, ledger: bool) -> Any:
     page = Page.create(1)
     told: list[Any] = []
     meter = Meter(page.line(0))
-    keeper = Keeper(lambda *messages: told.extend(messages), lambda function, args: b"check", meter, ledger=ledger)
+    keeper = Keeper(
+        lambda *messages: told.extend(messages), lambda function, args, path: b"check", meter, ledger=ledger
+    )
     keeper.nodes = 2
     yield Stack(keeper, told, Account())
     page.close()

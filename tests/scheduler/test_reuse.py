@@ -6,15 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from hdphrs.api.future import Future
+from hdphrs.protocol.paths import child_path
 from hdphrs.protocol.tasks import PROGRAM, ROOT, Piece, Spark, Task, TaskRef
 from hdphrs.scheduler.reuse import Reuse
-from hdphrs.wire.paths import child_path
 from hdphrs.wire.values import dump_result
 
 TOP = child_path(b"", 3)
 
 
-def check(function: Callable[..., Any], args: tuple[Any, ...]) -> bytes:
+def check(function: Callable[..., Any], args: tuple[Any, ...], path: bytes = TOP) -> bytes:
     return repr((function.__name__, args)).encode()
 
 

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -172,11 +173,12 @@ def test_an_object_whose_pickling_raises_has_no_meaning(text: str) -> None:
     assert meaning_of(made("def f(): return value", value=Nasty())) == b""
 
 
-def key(function: Callable[..., Any], *args: Any, **kwargs: Any) -> bytes:
+def key(function: Callable[..., Any], *args: Any, chance: bytes = b"", **kwargs: Any) -> bytes:
     """The key of a call, as a process that makes tasks computes it."""
     book = CodeBook(lambda digest, data: None)
+    book.chance = chance
     code, payload = book.encode("f", function, args, kwargs)
-    return book.key(function, code, payload, args, kwargs)
+    return book.key(function, code, payload, args, kwargs, b"path")
 
 
 def one(x: Any) -> Any:
@@ -209,3 +211,24 @@ def test_sets_have_no_order(texts: set[str], numbers: set[int]) -> None:
 def test_a_key_without_a_meaning_is_none() -> None:
     assert key(made("def f(x): return value", value=sys.modules["__main__"]), 1) == b""
     assert key_of(b"m", (threading.Lock(),), {}, b"\x93") == b""
+
+
+def test_the_key_of_a_call_that_draws_random_numbers_depends_on_chance() -> None:
+    one_, two = b"1" * 18, b"2" * 18
+
+    def differs(function: Callable[..., Any], *args: Any) -> bool:
+        return key(function, *args, chance=one_) != key(function, *args, chance=two)
+
+    drawing: list[Callable[..., Any]] = [
+        made("from hdphrs import rng\ndef f(): return rng()"),
+        made("import hdphrs\ndef f(): return hdphrs.seed(64)"),
+        made("import hdphrs\ndef g(): return hdphrs.rng()\ndef f(): return g()"),
+        made("import hdphrs\nclass C:\n    def draw(self): return hdphrs.rng()\ndef f(): return C().draw()"),
+        made("import hdphrs\ng = {1: [hdphrs.rng]}\ndef f(): return g[1]"),
+        made("def f():\n    from hdphrs import rng\n    return rng()"),
+        partial(made("f = lambda g: g()"), made("import hdphrs\ndef f(): return hdphrs.rng()")),
+    ]
+    assert [differs(function) for function in drawing] == [True] * len(drawing)
+    assert differs(one, drawing[0])
+    assert not differs(one, 1)
+    assert not differs(made("import hdphrs\ndef f(): return hdphrs.get(hdphrs.spawn(abs, -1))"))

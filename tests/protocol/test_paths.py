@@ -7,7 +7,7 @@ from functools import reduce
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hdphrs.wire.paths import FOLD, PATH_BYTES_MAX, PROGRAM_PATH, SHOWN_MAX, child_path, show_path
+from hdphrs.protocol.paths import FOLD, PATH_BYTES_MAX, PROGRAM_PATH, SHOWN_MAX, child_path, show_path
 
 indices = st.integers(0, 1 << 40) | st.integers(0, 300)
 chains = st.lists(indices, max_size=8)
@@ -23,8 +23,9 @@ def test_path_begins_with_that_of_an_ancestor_and_of_nobody_else(one: list[int],
     assert path_of(other).startswith(path_of(one)) == is_ancestor
 
 
-@given(one=st.lists(indices, min_size=200, max_size=250), other=chains)
-def test_long_path_is_folded_and_is_nobody_elses(one: list[int], other: list[int]) -> None:
+@given(part=st.lists(indices, min_size=20, max_size=25), other=chains)
+def test_long_path_is_folded_and_is_nobody_elses(part: list[int], other: list[int]) -> None:
+    one = 10 * part
     path = path_of([1 << 20, *one])
     assert len(path) <= PATH_BYTES_MAX
     assert path != path_of([1 << 20, *one[:-1], one[-1] + 1])
