@@ -16,6 +16,7 @@ PROCESSES = (
     "tests/executor/",
     "tests/scheduler/",
     "tests/skeletons/test_collect.py",
+    "tests/skeletons/test_failing.py",
     "tests/skeletons/test_on_nodes.py",
     "tests/skeletons/test_search_on_nodes.py",
 )

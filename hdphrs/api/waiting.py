@@ -119,12 +119,15 @@ class scope:  # noqa: N801 - it is used like a function
             right = tasks.spawn(g, y)
         print(hdphrs.get(left) + hdphrs.get(right))
 
-    Leaving waits for all.  If a task raises, or the block does, the others are cancelled.  Tasks that were cancelled by
-    somebody else count as ended.
+    Leaving waits for all.  If the block raises, all tasks are cancelled; if a task does, those that were spawned after
+    it, so that it is always the same one whose exception comes first, however long they take.  Tasks that were
+    cancelled by somebody else count as ended.
 
     Raises:
         BaseException: what the block or the only failing task has raised.
         ExceptionGroup: several have failed: what the block has raised, and then the tasks in the order of their spawns.
+            How many tasks after the first had failed before they were cancelled depends on time; `except*` takes one
+            exception and a group alike.
     """
 
     def __init__(self) -> None:
@@ -144,19 +147,16 @@ class scope:  # noqa: N801 - it is used like a function
     ) -> None:
         if error is None:
             try:
-                for future in as_completed(self._futures):
-                    if _failure(future) is not None:
-                        break
-                else:
-                    return
+                self._wait()
             except BaseException:  # this task is to end
-                self._cancel()
+                self._cancel(self._futures)
                 raise
-        self._cancel()
-        if not isinstance(error, Cancelled):
-            wait(self._futures)
+        else:
+            self._cancel(self._futures)
+            if not isinstance(error, Cancelled):
+                wait(self._futures)
         failures = [failure for failure in map(_failure, self._futures) if failure is not None]
-        if error is not None and not failures:
+        if not failures:
             return
         if error is None and len(failures) == 1:
             raise failures[0]
@@ -164,8 +164,17 @@ class scope:  # noqa: N801 - it is used like a function
             "several tasks of a scope have failed", [*([] if error is None else [error]), *failures]
         ) from None
 
-    def _cancel(self) -> None:
-        for future in reversed(self._futures):
+    def _wait(self) -> None:
+        """Until all have ended; those after the first that fails need not come to their end."""
+        place = {future: index for index, future in enumerate(self._futures)}
+        wanted = len(self._futures)
+        for future in as_completed(self._futures):
+            if place[future] < wanted and _failure(future) is not None:
+                after, wanted = wanted, place[future]
+                self._cancel(self._futures[wanted + 1 : after])
+
+    def _cancel(self, futures: list[Future[Any]]) -> None:
+        for future in reversed(futures):
             future.cancel()
 
 

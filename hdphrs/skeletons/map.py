@@ -15,7 +15,7 @@ from hdphrs.api.memo import mark_skeleton
 from hdphrs.skeletons import strategy
 from hdphrs.skeletons.arguments import check_callable, check_grain, check_items
 from hdphrs.skeletons.collect import collect
-from hdphrs.skeletons.grain import measure, over_chunks
+from hdphrs.skeletons.grain import over_chunks
 from hdphrs.skeletons.skeleton import Skeleton
 from hdphrs.skeletons.slices import slice_list, unslice
 
@@ -85,8 +85,8 @@ class MapSliced(Skeleton):
 
         Args:
             tasks: how many slices, hence tasks, at least 1; more than items are no use.  None: so many that each takes
-                some 20 ms, which is measured on the first few items.  (With a ledger give a number: other slices are
-                other tasks.)
+                some 20 ms, which is measured on the first few items; of neighbours, as for `par_map_chunked`.  (With a
+                ledger give a number: other slices are other tasks.)
             function: idempotent; it is pickled once, not with every task.
             items: travel with their task.
 
@@ -98,15 +98,12 @@ class MapSliced(Skeleton):
         check_grain(self.name, "tasks", tasks)
         check_callable(self.name, function=function)
         items = check_items(self.name, "items", items)
+        work = partial(map_slice, function)
+        if tasks is None:  # neighbours, so that it does not depend on their number whose exception is raised
+            return list(chain.from_iterable(over_chunks(self.schedule, work, items, None, [function])))
         # One object for all tasks is pickled once, as their code; an argument would be pickled with each of them.
-        mark_skeleton(task := partial(map_slice, function), function)
-        if tasks is not None:
-            return unslice(collect(self.schedule(task, slice_list(tasks, items))))
-        measured = measure(self.schedule, task, items, [function])
-        slices = slice_list(-(-len(measured.rest) // measured.size), measured.rest)
-        parts = collect([*self.schedule(task, slices), *measured.tail])
-        middle = unslice(parts[: len(slices)])
-        return [*chain.from_iterable(measured.head), *middle, *chain.from_iterable(parts[len(slices) :])]
+        mark_skeleton(work, function)
+        return unslice(collect(self.schedule(work, slice_list(tasks, items))))
 
 
 def map_slice(function: Callable[[A], B], items: list[A]) -> list[B]:

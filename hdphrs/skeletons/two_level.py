@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TypeVar
 
 from hdphrs.api import all_nodes
+from hdphrs.api.future import state
 from hdphrs.api.memo import mark_skeleton
 from hdphrs.skeletons import strategy
 from hdphrs.skeletons.arguments import check_callable, check_items
 from hdphrs.skeletons.collect import collect
 from hdphrs.skeletons.skeleton import Skeleton
-from hdphrs.skeletons.slices import slice_list, unslice
+from hdphrs.skeletons.slices import blocks
 from hdphrs.skeletons.strategy import Strategy
 
 A = TypeVar("A")
@@ -26,7 +28,7 @@ B = TypeVar("B")
 
 @dataclass(eq=False, repr=False)
 class MapTwoLevel(Skeleton):
-    """A function over items, which are dealt out to the nodes, and there are tasks of their own."""
+    """A function over items, of which each node gets some neighbours, and makes a task of each."""
 
     within: Strategy
     """How a node shares out its items."""
@@ -46,12 +48,13 @@ class MapTwoLevel(Skeleton):
 
         Raises:
             UsageError: `function` is not callable, or `items` cannot be iterated over.
-            Exception: what `function` raised.
+            Exception: what `function` raised, of the first item for which it did.
         """
         check_callable(self.name, function=function)
         items = check_items(self.name, "items", items)
         mark_skeleton(task := partial(map_within, self.within, function), function)
-        return unslice(collect(self.schedule(task, slice_list(len(all_nodes()), items))))
+        with state.port.aside():
+            return list(chain.from_iterable(collect(self.schedule(task, blocks(len(all_nodes()), items)))))
 
 
 def map_within(within: Strategy, function: Callable[[A], B], items: list[A]) -> list[B]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hdphrs.skeletons.slices import slice_list, unslice
+from hdphrs.skeletons.slices import blocks, slice_list, unslice
 
 counts = st.integers(min_value=1, max_value=40)
 lists = st.lists(st.integers(), max_size=60)
@@ -32,3 +32,13 @@ def test_slices_differ_in_length_by_at_most_one_and_none_is_empty(count: int, it
 
 def test_items_that_are_none_survive() -> None:
     assert unslice(slice_list(2, [None, None, None])) == [None, None, None]
+
+
+@settings(deadline=None, derandomize=True)
+@given(count=counts, items=lists)
+def test_blocks_are_neighbours_differ_in_length_by_at_most_one_and_none_is_empty(count: int, items: list[int]) -> None:
+    parts = blocks(count, items)
+    assert [item for part in parts for item in part] == items
+    assert len(parts) == min(count, len(items))
+    assert all(parts)
+    assert not parts or max(map(len, parts)) - min(map(len, parts)) <= 1
