@@ -47,6 +47,7 @@ SOON_S = 0.01
 
 
 _nodes = itertools.count(1)
+"""Numbers of the nodes that executors of this program have started."""
 
 
 class _UnderWay(NamedTuple):

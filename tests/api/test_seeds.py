@@ -6,7 +6,7 @@ import itertools
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hdphrs
@@ -43,6 +43,7 @@ def test_same_seed_gives_the_same_numbers_and_another_seed_others(monkeypatch: p
     assert not {*program(1)} & {*program(2)}
 
 
+@settings(deadline=None, derandomize=True)
 @given(one=st.integers(1, 5), other=st.integers(1, 5))
 def test_what_a_child_draws_changes_nothing_for_its_parent(one: int, other: int) -> None:
     with hdphrs.sequential():
@@ -93,6 +94,7 @@ def test_what_stands_aside_has_paths_of_its_own_even_nested() -> None:
     assert (paths[0], paths[-1]) == (plain[0], plain[2])
 
 
+@settings(deadline=None, derandomize=True)
 @given(bits=st.integers(1, seeds.BITS_MAX))
 def test_seed_has_so_many_bits(bits: int) -> None:
     assert 0 <= hdphrs.seed(bits) < 2**bits

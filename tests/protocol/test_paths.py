@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import reduce
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hdphrs.protocol.paths import FOLD, PATH_BYTES_MAX, PROGRAM_PATH, SHOWN_MAX, child_path, show_path
+from hdphrs.protocol.paths import FOLD, PATH_BYTES_MAX, PROGRAM_PATH, SHOWN_MAX, child_path, first_index, show_path
 
 indices = st.integers(0, 1 << 40) | st.integers(0, 300)
 chains = st.lists(indices, max_size=8)
@@ -49,3 +49,14 @@ def test_long_path_for_people_has_the_first_and_the_last_indices_and_a_folded_on
     assert show_path(path_of([*range(20)])) == "0.1.\N{HORIZONTAL ELLIPSIS}.14.15.16.17.18.19"
     folded = show_path(path_of([1 << 20] * 200))
     assert (folded[0], len(folded)) == ("#", 9)
+
+
+@settings(deadline=None, derandomize=True)
+@given(chain=chains)
+def test_first_index_is_the_programs_task(chain: list[int]) -> None:
+    assert first_index(path_of(chain)) == path_of(chain[:1])
+
+
+def test_of_a_folded_path_nothing_is_known_but_all_of_it() -> None:
+    folded = path_of([1 << 20] * 200)
+    assert first_index(folded) == folded
