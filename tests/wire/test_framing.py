@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import hdphrs.wire.framing as framing
 from hdphrs.errors import CannotTravelError, InternalError, ProtocolError
-from hdphrs.wire.framing import FrameDecoder, encode_frame
+from hdphrs.wire.bulk import BULK_BYTES_MIN
+from hdphrs.wire.framing import FrameDecoder, encode_frame, piece_head
 
 scalars = st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 64) - 1) | st.floats(allow_nan=False)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -146,3 +147,36 @@ def test_message_beyond_the_limit_is_refused_at_the_sender(monkeypatch: pytest.M
 def test_what_no_frame_can_hold_is_an_internal_error(obj: object) -> None:
     with pytest.raises(InternalError, match="no frame can hold"):
         encode_frame([obj])
+
+
+TOKEN = b"\xc7\x00\x01"
+
+
+def test_bulk_in_pieces_stands_where_its_token_was() -> None:
+    data = b"x" * BULK_BYTES_MIN
+    decoder = FrameDecoder(pieces=True)
+    assert decoder.feed(piece_head(10, len(data) - 10) + data[:10] + encode_frame("between")) == ["between"]
+    stream = piece_head(len(data) - 10, 0) + data[10:] + framed(b"\x92\x07" + TOKEN)
+    received = [obj for i in range(0, len(stream), 777) for obj in decoder.feed(stream[i : i + 777])]
+    assert [(number, bytes(bulk)) for number, bulk in received] == [(7, data)]
+
+
+@pytest.mark.parametrize(
+    ("stream", "complaint"),
+    [
+        (piece_head(10, 10), "a payload of 20 bytes"),
+        (piece_head(10, 1 << 21), "a payload of 2,097,162 bytes"),
+        (piece_head(0, BULK_BYTES_MIN), "a piece of 0 bytes"),
+        (piece_head(1, BULK_BYTES_MIN) + b"x" + piece_head(2, BULK_BYTES_MIN), "a piece of 2 bytes where 65,536"),
+        (framed(TOKEN), "token for nothing"),
+        ((piece_head(BULK_BYTES_MIN, 0) + bytes(BULK_BYTES_MIN)) * 2 + framed(TOKEN), "not all of its payloads"),
+    ],
+)
+def test_pieces_that_do_not_fit_are_refused(stream: bytes, complaint: str) -> None:
+    with pytest.raises(ProtocolError, match=complaint):
+        FrameDecoder(1 << 20, pieces=True).feed(stream)
+
+
+def test_pieces_are_refused_where_there_are_none() -> None:
+    with pytest.raises(ProtocolError, match="the limit is"):
+        FrameDecoder().feed(piece_head(BULK_BYTES_MIN, 0))
