@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 from hdphrs import errors
 from hdphrs.api import Future, all_nodes, get, my_node, run, sequential, spawn, spawn_at
 from hdphrs.api.future import state as _state
-from hdphrs.api.memo import InputFile, task
+from hdphrs.api.memo import InputFile
+from hdphrs.api.options import task
 from hdphrs.api.port import Unattached as _Unattached
 from hdphrs.api.seeds import rng, run_seed, seed, set_seed
 from hdphrs.api.waiting import as_completed, get_any, scope, wait

@@ -49,6 +49,16 @@ class TaskLostError(HdphrsError):
     definite = False
 
 
+class TaskTimeoutError(HdphrsError, TimeoutError):
+    """A task has run for longer than its `timeout`, and was ended; it is not tried again."""
+
+
+class WaitTimeoutError(HdphrsError, TimeoutError):
+    """Whoever waited has waited long enough; the task goes on."""
+
+    definite = False
+
+
 class Cancelled(BaseException):
     """A future was cancelled, or the task that runs is about to end because its own was.
 

@@ -8,9 +8,7 @@ from typing import ParamSpec, TypeVar
 from hdphrs.api import future as fast
 from hdphrs.api.future import Future, Keywords, SupervisedFuture, state
 from hdphrs.errors import UsageError
-from hdphrs.protocol.tasks import NodeId
-
-NODE_IDS_MAX = 1 << 63
+from hdphrs.protocol.tasks import NODE_IDS_MAX, NodeId
 
 T = TypeVar("T")
 P = ParamSpec("P")

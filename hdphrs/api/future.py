@@ -87,6 +87,23 @@ class Future(Generic[T]):
         status = getattr(self, "_status", None)
         return status is DONE or status is FAILED or (status is not None and state.port.poll(self))
 
+    def get(self, timeout: float | None = None) -> T:
+        """As `hdphrs.get`, but wait no longer than so many seconds (decision 19).
+
+        A task that nobody has taken is started on a stack of its own, so that it can be left.  The caller goes on when
+        its scheduler comes back to it: at once if that is idle, else when what runs there spawns, waits or ends.
+
+        Raises:
+            WaitTimeoutError: it took longer.  The task goes on, unless it is cancelled.
+            UsageError: `timeout` is no number of seconds.
+            BaseException: as `hdphrs.get`.
+        """
+        if timeout is not None:
+            from hdphrs.api.waiting import await_one
+
+            await_one(self, timeout)
+        return get(self)
+
     def cancel(self) -> bool:
         """Give this future up: `get` raises `hdphrs.Cancelled` from now on, and its task with all that it has spawned
         ends wherever it is.

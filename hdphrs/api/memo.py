@@ -1,7 +1,7 @@
 """Which tasks the ledger is to know: a mark on functions, and files that tasks read.
 
-What lives here: `task`, `InputFile`, and how the mark is found.  The mark is read when a task is encoded in a run with
-a ledger, and at no other time.
+What lives here: `InputFile`, the mark, and how it is found; `task`, which sets it, is in `options.py`.  The mark is
+read when a task is encoded in a run with a ledger, and at no other time.
 """
 
 from __future__ import annotations
@@ -12,11 +12,7 @@ from enum import Enum
 from functools import lru_cache, partial
 from hashlib import blake2b
 from types import MethodType
-from typing import Any, TypeVar
-
-from hdphrs.errors import UsageError
-
-F = TypeVar("F", bound=Callable[..., Any])
+from typing import Any
 
 MARK = "__hdphrs_memo__"
 _READ_BYTES = 1 << 20
@@ -26,7 +22,7 @@ class Wish(Enum):
     """What is wished for the results of a function."""
 
     ALWAYS = "always"
-    """`memo=True`."""
+    """`task(memo=True)`."""
     NEVER = "never"
     """`memo=False`."""
     SKELETON = "skeleton"
@@ -35,31 +31,13 @@ class Wish(Enum):
     """Nothing was said: it depends on what they have cost."""
 
 
-def task(*, memo: bool | None = None) -> Callable[[F], F]:
-    """Say something about the tasks of a function: `@hdphrs.task(memo=True)`.
-
-    The function itself stays what it is.
-
-    Args:
-        memo: True: their results go to the ledger, whatever they have cost; False: they never do, as befits what is
-            random, looks at the clock or has effects.  None: those that have cost enough do.  Without --ledger, it
-            means nothing.  A task that is found in the ledger is not run, nor are those that it would have spawned: to
-            have a task run each time, mark those above it too.
+def mark_memo(function: Callable[..., Any], wish: Wish) -> None:
+    """Leave a wish on a function.
 
     Raises:
-        UsageError: `memo` is none of these, or what is decorated takes no mark.
+        AttributeError: it takes no mark.
     """
-    if memo is not None and not isinstance(memo, bool):
-        raise UsageError(f"task: memo is True, False or None, not {memo!r}")
-
-    def mark(function: F) -> F:
-        try:
-            setattr(function, MARK, {True: Wish.ALWAYS, False: Wish.NEVER, None: Wish.FAIR}[memo].value)
-        except AttributeError as error:
-            raise UsageError(f"task: {function!r} takes no mark; decorate a function") from error
-        return function
-
-    return mark
+    setattr(function, MARK, wish.value)
 
 
 def mark_skeleton(task: partial[Any], *functions: Callable[..., Any]) -> None:

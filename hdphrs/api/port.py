@@ -24,8 +24,9 @@ class Bell(Protocol):
     def ring(self) -> None:
         """Never blocks."""
 
-    def wait(self) -> None:
-        """Suspend the calling task, or block the calling thread, until somebody rings."""
+    def wait(self, for_s: float | None = None) -> bool:
+        """Suspend the calling task, or block the calling thread, until somebody rings, or for so long; whether somebody
+        has rung."""
 
 
 class Port(Protocol):
@@ -59,8 +60,8 @@ class Port(Protocol):
         """A new one."""
 
     def watch(self, future: Future[Any], call: Callable[[], object]) -> None:
-        """Have `call()` made when a future is full that somebody has taken: at once if it is, else by whoever fills
-        it, who must not be blocked."""
+        """Have `call()` made when a future is full: at once if it is, else by whoever fills it, who must not be
+        blocked."""
 
     def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
         """Have it not made after all, if it has not been made yet."""

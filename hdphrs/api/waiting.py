@@ -9,21 +9,52 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from time import monotonic
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
-from hdphrs.api.future import FAILED, Future, get, spawn, state
-from hdphrs.errors import Cancelled, UsageError
+from hdphrs.api.future import FAILED, Future, get, name_of, sparks, spawn, state
+from hdphrs.errors import Cancelled, UsageError, WaitTimeoutError
 
 T = TypeVar("T")
 P = ParamSpec("P")
+
+TIMEOUT_S_MAX: Final = 1e6
+"""Eleven days."""
+
+
+class Limit:
+    """How long somebody waits."""
+
+    def __init__(self, who: str, timeout: object) -> None:
+        """`who` is the function that was called, for errors.
+
+        Raises:
+            UsageError: `timeout` is no number of seconds.
+        """
+        if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 <= timeout <= TIMEOUT_S_MAX:
+            raise UsageError(f"{who}: timeout is a number of seconds, or None for no limit, not {timeout!r}")
+        self._who = who
+        self._timeout = timeout
+        self._until_s = monotonic() + timeout
+
+    def left_s(self) -> float:
+        """For how long still."""
+        return max(0.0, self._until_s - monotonic())
+
+    def error(self, which: str) -> WaitTimeoutError:
+        """What to raise when it is over; `which` tasks have not ended."""
+        return WaitTimeoutError(
+            f"{self._who}: {which} not ended within {self._timeout} s; to end a task, cancel its future"
+        )
 
 
 class _Arrivals:
     """Futures as they become full."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: Limit | None) -> None:
         self.full: deque[Future[Any]] = deque()
+        self._limit = limit
         self._bell = state.port.bell()
         self._calls: dict[Future[Any], Callable[[], object]] = {}
 
@@ -32,14 +63,22 @@ class _Arrivals:
         return len(self._calls)
 
     def watch(self, future: Future[Any]) -> None:
-        """This one too; somebody has taken it."""
+        """This one too; whoever has taken it fills it, or the scheduler's loop while the caller waits."""
         self._calls[future] = call = partial(self._arrive, future)
         state.port.watch(future, call)
 
     def take(self) -> Future[Any]:
-        """The next one; waits for it."""
+        """The next one; waits for it.
+
+        Raises:
+            WaitTimeoutError: too long.
+        """
         while not self.full:
-            self._bell.wait()
+            if self._limit is None:
+                self._bell.wait()
+            elif not self._bell.wait(self._limit.left_s()):
+                count = len(self)
+                raise self._limit.error("the task has" if count == 1 else f"{count} tasks have")
         future = self.full.popleft()
         del self._calls[future]
         return future
@@ -54,12 +93,57 @@ class _Arrivals:
         self._bell.ring()
 
 
-def as_completed(futures: Iterable[Future[T]]) -> Iterator[Future[T]]:
+def as_completed(futures: Iterable[Future[T]], *, timeout: float | None = None) -> Iterator[Future[T]]:
     """The futures, each when it is full; full ones come first, and what has been yielded is not kept.
 
+    Args:
+        timeout: seconds from now within which all must be full (decision 19).
+
     Raises:
+        WaitTimeoutError: (from the iterator) they are not.  Their tasks go on.
+        UsageError: `timeout` is no number of seconds.
         Cancelled: the calling task is about to end.
     """
+    return _completed(futures, None if timeout is None else Limit("as_completed", timeout))
+
+
+def wait(futures: Iterable[Future[Any]], *, timeout: float | None = None) -> None:
+    """Until all are full, however they end.
+
+    Raises:
+        WaitTimeoutError: that takes longer than `timeout` seconds.  Their tasks go on.
+        UsageError: `timeout` is no number of seconds.
+        Cancelled: the calling task is about to end.
+    """
+    for _ in _completed(futures, None if timeout is None else Limit("wait", timeout)):
+        pass
+
+
+def get_any(futures: Iterable[Future[T]], *, timeout: float | None = None) -> T:
+    """The value of the first that is full, or what its task has raised; the others go on, unless they are cancelled.
+
+    Raises:
+        WaitTimeoutError: that takes longer than `timeout` seconds.  Their tasks go on.
+        UsageError: there are no futures, or `timeout` is no number of seconds.
+        Cancelled: the calling task is about to end.
+    """
+    for future in _completed(futures, None if timeout is None else Limit("get_any", timeout)):
+        return get(future)
+    raise UsageError("get_any: there is no future to wait for")
+
+
+def await_one(future: Future[Any], timeout: float) -> None:
+    """Until it is full, for so many seconds at most; see `Future.get`."""
+    limit = Limit("get", timeout)
+    function = future._function
+    try:
+        for _ in _completed([future], limit):
+            pass
+    except WaitTimeoutError as error:
+        raise (error if function is None else limit.error(f"task {name_of(function)} has")) from None
+
+
+def _completed(futures: Iterable[Future[T]], limit: Limit | None) -> Iterator[Future[T]]:
     untaken: list[Future[T]] = []
     taken: deque[Future[T]] = deque()
     for future in dict.fromkeys(futures):
@@ -72,10 +156,14 @@ def as_completed(futures: Iterable[Future[T]]) -> Iterator[Future[T]]:
             waiting.append(taken.popleft())
     if not waiting and not untaken:
         return
-    arrivals = _Arrivals()
+    arrivals = _Arrivals(limit)
     try:
         while waiting:
             arrivals.watch(waiting.popleft())
+        if limit is not None:  # what runs in place cannot be left: the scheduler's loop runs them, these first
+            sparks.extend(untaken)
+            while untaken:
+                arrivals.watch(untaken.pop())
         while untaken:
             if _run(untaken[-1]):
                 yield untaken.pop()
@@ -87,28 +175,6 @@ def as_completed(futures: Iterable[Future[T]]) -> Iterator[Future[T]]:
             yield arrivals.take()
     finally:
         arrivals.close()
-
-
-def wait(futures: Iterable[Future[Any]]) -> None:
-    """Until all are full, however they end.
-
-    Raises:
-        Cancelled: the calling task is about to end.
-    """
-    for _ in as_completed(futures):
-        pass
-
-
-def get_any(futures: Iterable[Future[T]]) -> T:
-    """The value of the first that is full, or what its task has raised; the others go on, unless they are cancelled.
-
-    Raises:
-        UsageError: there are no futures.
-        Cancelled: the calling task is about to end.
-    """
-    for future in as_completed(futures):
-        return get(future)
-    raise UsageError("get_any: there is no future to wait for")
 
 
 class scope:  # noqa: N801 - it is used like a function
@@ -123,15 +189,22 @@ class scope:  # noqa: N801 - it is used like a function
     it, so that it is always the same one whose exception comes first, however long they take.  Tasks that were
     cancelled by somebody else count as ended.
 
+    Args:
+        timeout: seconds from the beginning of the block within which all must have ended; those that have not are
+            cancelled then.  The block itself is not interrupted.
+
     Raises:
+        WaitTimeoutError: the time was over, and nothing had failed until then.
+        UsageError: `timeout` is no number of seconds.
         BaseException: what the block or the only failing task has raised.
         ExceptionGroup: several have failed: what the block has raised, and then the tasks in the order of their spawns.
             How many tasks after the first had failed before they were cancelled depends on time; `except*` takes one
             exception and a group alike.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, timeout: float | None = None) -> None:
         self._futures: list[Future[Any]] = []
+        self._limit = None if timeout is None else Limit("scope", timeout)
 
     def spawn(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """`hdphrs.spawn`, of a task of this scope."""
@@ -145,9 +218,14 @@ class scope:  # noqa: N801 - it is used like a function
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        late: WaitTimeoutError | None = None
         if error is None:
             try:
                 self._wait()
+            except WaitTimeoutError as limit:
+                late = limit
+                self._cancel(self._futures)
+                wait(self._futures)
             except BaseException:  # this task is to end
                 self._cancel(self._futures)
                 raise
@@ -157,6 +235,8 @@ class scope:  # noqa: N801 - it is used like a function
                 wait(self._futures)
         failures = [failure for failure in map(_failure, self._futures) if failure is not None]
         if not failures:
+            if late is not None:
+                raise late from None
             return
         if error is None and len(failures) == 1:
             raise failures[0]
@@ -168,7 +248,7 @@ class scope:  # noqa: N801 - it is used like a function
         """Until all have ended; those after the first that fails need not come to their end."""
         place = {future: index for index, future in enumerate(self._futures)}
         wanted = len(self._futures)
-        for future in as_completed(self._futures):
+        for future in _completed(self._futures, self._limit):
             if place[future] < wanted and _failure(future) is not None:
                 after, wanted = wanted, place[future]
                 self._cancel(self._futures[wanted + 1 : after])

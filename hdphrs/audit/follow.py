@@ -51,10 +51,8 @@ class Follower:
         self._newest: dict[TaskRef, int] = {}
         """Replica numbers above 0."""
         self._filled: dict[TaskRef, None] = {}
-        self._given_up: dict[TaskRef, None] = {}
-        """Futures that were cancelled."""
         self._stopped: dict[tuple[NodeId, TaskRef], None] = {}
-        """Where that is known.  (A task that was started once more, and has lost, may still be on its way there.)"""
+        """Where it is known that nobody wants a task any more."""
         self._touched: list[Copy] = []
         self._enter: dict[type, Callable[[NodeId, Any], None]] = {
             ev.Exported: self._exported,
@@ -122,7 +120,7 @@ class Follower:
         message = event.message
         if isinstance(message, msg.Cancel):
             if message.node == node:
-                self._stopped.update(((node, ref), None) for ref in message.refs if ref in self._given_up)
+                self._stopped.update(((node, ref), None) for ref in message.refs)
             return
         if isinstance(message, msg.Req | msg.Ack):
             self._touched.append((message.ref, message.replica))
@@ -150,7 +148,7 @@ class Follower:
     def _cancelled(self, node: NodeId, event: ev.Cancelled) -> None:
         for slot in event.slots:
             ref = TaskRef(node, event.origin, slot)
-            self._filled[ref] = self._given_up[ref] = self._stopped[node, ref] = None
+            self._filled[ref] = self._stopped[node, ref] = None
 
     def _scheduler_died(self, node: NodeId, event: ev.SchedulerDied) -> None:
         held = self._held.get(node, {})
@@ -189,7 +187,7 @@ class Follower:
             self._expect(copy, node, f"is started on {node}")
             if (node, spark.ref) in self._stopped and spark.task.supervised and not self._is_on_its_way(spark.ref):
                 raise Violation(
-                    4, f"{_name(copy)} is started by {node}.{effect.scheduler}, which knew it was cancelled"
+                    4, f"{_name(copy)} is started by {node}.{effect.scheduler}, which knew that nobody wants it"
                 )
             if copy in held:
                 raise Violation(4, f"{_name(copy)} is started by {node}.{effect.scheduler} and by {held[copy]}")

@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from hdphrs.api import future as fast
-from hdphrs.api.memo import mark_skeleton, task
+from hdphrs.api.memo import mark_skeleton
+from hdphrs.api.options import task
 from hdphrs.wire.capture import is_constant
 from hdphrs.wire.pickling import dumps, loads
 

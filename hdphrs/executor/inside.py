@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from hdphrs.api import future as fast
-from hdphrs.errors import Cancelled
+from hdphrs.errors import Cancelled, WaitTimeoutError
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ class InsideFuture(Future[T]):
     """The future of a task's child.
 
     Nothing is waited for without `hdphrs.get`, so that a waiting task never holds its core: whoever asks for the
-    outcome settles it first.  A timeout means nothing here, and callbacks are called when somebody has asked.
+    outcome settles it first.  Callbacks are called when somebody has asked.
     """
 
     def __init__(self, task: fast.Future[T]) -> None:
@@ -28,15 +28,21 @@ class InsideFuture(Future[T]):
         self._task = task
         self._waiters: list[Any] = _Settling(self.settle)
 
-    def settle(self) -> None:
-        """Wait until it is done, if need be by running it."""
+    def settle(self, timeout: float | None = None) -> None:
+        """Wait until it is done, if need be by running it.
+
+        Raises:
+            TimeoutError: it takes longer.
+        """
         if super().done():
             return
         try:
-            value = fast.get(self._task)
+            value = self._task.get(None if timeout is None else max(0.0, timeout))
         except Cancelled:
             raise  # the task that asks is to end
         except BaseException as error:
+            if isinstance(error, WaitTimeoutError) and not self._task.done():
+                raise
             if not super().done():  # else another task has been faster
                 self.set_exception(error)
         else:
@@ -44,11 +50,11 @@ class InsideFuture(Future[T]):
                 self.set_result(value)
 
     def result(self, timeout: float | None = None) -> T:
-        self.settle()
+        self.settle(timeout)
         return super().result()
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        self.settle()
+        self.settle(timeout)
         return super().exception()
 
     def done(self) -> bool:

@@ -18,6 +18,7 @@ from hdphrs.explore.host import Host, Scheduler
 from hdphrs.protocol.cancelling import Cancelling, _Stopping
 from hdphrs.protocol.code import CodeStore
 from hdphrs.protocol.leaving import Leaving
+from hdphrs.protocol.limits import Limits, _Running
 from hdphrs.protocol.membership import Membership
 from hdphrs.protocol.messages import Await, Message, Recall
 from hdphrs.protocol.node import Node
@@ -164,6 +165,7 @@ ROLES: dict[str, tuple[type, _Role]] = {
                     "_is_stopping",
                     "_say",
                     "_answer",
+                    "_put_back",
                 }
             ),
         ),
@@ -207,6 +209,7 @@ ROLES: dict[str, tuple[type, _Role]] = {
         Cancelling,
         _Role({"_stopping": codec(dict[tuple[TaskRef, int], _Stopping])}, frozenset({"_grace_s", "_schedulers"})),
     ),
+    "limits": (Limits, _Role({"_running": codec(dict[tuple[TaskRef, int], _Running])}, frozenset())),
     "code": (CodeStore, _Role({}, frozenset({"_data", "_given"}))),  # tasks of a search need no code
 }
 NODE_FIELDS = {"counters", "reports", "me", "_config", "_choose", "_over", "_demanding", "_awaited", *ROLES}

@@ -119,16 +119,17 @@ class Host:
         scheduler.resumed.pop(copy, None)
         if copy in scheduler.stopped:
             return self._stop(origin, copy, now)
+        begun = self.take(ev.Begun(origin, *copy), now) if running.task.timeout_s else []
         finished = [piece.path for piece in running.pieces if isinstance(piece, Piece)]
         children = [child for child in children_of(running.task) if child.path not in finished]
         if not children:
             outcome = value_of(running.task.path)
-            return self.take(ev.Finished(origin, ((*copy, outcome),)), now)
+            return begun + self.take(ev.Finished(origin, ((*copy, outcome),)), now)
         first = scheduler.slots
         scheduler.slots += len(children)
         slots = range(first, scheduler.slots)
         scheduler.waiting[copy] = running, dict.fromkeys(slots)
-        return self.take(ev.Exported(origin, tuple(zip(slots, children, strict=True))), now)
+        return begun + self.take(ev.Exported(origin, tuple(zip(slots, children, strict=True))), now)
 
     def _stop(self, origin: Origin, copy: Copy, now: float) -> list[fx.Effect]:
         """A cancelled task comes to its end: it cancels the children that it waits for."""

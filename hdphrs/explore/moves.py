@@ -28,7 +28,7 @@ CRASHES = ("crash", "kill-scheduler", "crash-outer")
 """How a scheduler dies: by the innermost task on its stack, by nobody's fault, by the outermost."""
 
 SCHEDULER_WORDS = ("hungry", "run", "give", *CRASHES)
-TIMERS = ("rested", "refuse", "late", "over")
+TIMERS = ("rested", "refuse", "late", "over", "overrun")
 GRACE_S = 1.0
 """Of a node that leaves; in a search it is over when the search says so."""
 
@@ -68,6 +68,8 @@ def acts_of(host: Host, *, gives: bool) -> list[Act]:
         acts.append(Act("rested"))
     if core.victim.parked:
         acts.append(Act("refuse"))
+    if len(core.limits):
+        acts.append(Act("overrun"))
     return acts
 
 
@@ -139,6 +141,9 @@ def make_due(core: Node, word: str) -> None:
         parked[0] = replace(parked[0], until_s=0.0)
     elif word == "over":
         core.leaving._until_s = 0.0
+    elif word == "overrun":
+        copy, running = next(iter(core.limits._running.items()))
+        core.limits._running[copy] = replace(running, until_s=0.0)
     else:
         late_s = -thief._config.fish_deadline_s
         thief._out = {fish: replace(sent, at_s=late_s) for fish, sent in thief._out.items()}

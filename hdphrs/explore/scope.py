@@ -34,6 +34,13 @@ class Job:
     at: int | None = None
     """Placed on this node by `spawn_at`; otherwise a spark."""
     supervised: bool = True
+    limited: bool = False
+    """Whether it may run for so long only; in a search that is over at any moment, or never."""
+    pin: tuple[int, ...] = ()
+    """It runs on these nodes only."""
+
+
+LIMIT_S = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +100,15 @@ class Scope:
         return cluster
 
     def _task(self, slot: int, job: Job) -> Task:
-        return task(b"%d" % slot, depth=job.depth, children=1, code=b"", supervised=job.supervised)
+        return task(
+            b"%d" % slot,
+            depth=job.depth,
+            children=1,
+            code=b"",
+            supervised=job.supervised,
+            timeout_s=LIMIT_S if job.limited else 0.0,
+            pin=tuple(map(NodeId, job.pin)),
+        )
 
 
 WIDE = replace(NARROW, fish_max=2, want_max=2, guards_max=2, start_max=2, parked_max=2)
@@ -338,6 +353,30 @@ SCOPES: dict[str, Scope] = {
             cancels=1,
             config=DOUBLE,
             must=("stolen", "given", "doubled", "cancelled", "cancel"),
+        ),
+        Scope(
+            "limited",
+            "a nested task that may run too long, given back; 1 death",
+            (Job(1, limited=True),),
+            deaths=1,
+            gives=True,
+            must=(*STEALING, *REPLIES, "orphans", "timed_out"),
+        ),
+        Scope(
+            "overrun",
+            "a nested task that may run too long, and what is left of it; a scheduler dies",
+            (Job(1, limited=True),),
+            crashes=1,
+            config=PIECES,
+            must=("stolen", "given", "orphans", "crashes", "pieces", "timed_out"),
+        ),
+        Scope(
+            "pinned",
+            "a nested task that is pinned to two mortal nodes; the root works; 2 deaths",
+            (Job(1, pin=(1, 2)),),
+            root_works=True,
+            deaths=2,
+            must=("stolen", "given", "replicas", "deaths_seen", "orphans", "lost"),
         ),
         Scope(
             "wide",

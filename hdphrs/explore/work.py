@@ -24,9 +24,11 @@ def task(
     supervised: bool = True,
     name: str = "f",
     code: bytes = CODE,
+    timeout_s: float = 0.0,
+    pin: tuple[NodeId, ...] = (),
 ) -> Task:
     """A task that spawns so many children, down to `depth` levels."""
-    return Task(name, path, code, bytes([depth, children]), supervised)
+    return Task(name, path, code, bytes([depth, children]), supervised, timeout_s=timeout_s, pin=pin)
 
 
 def children_of(parent: Task) -> list[Task]:

@@ -25,6 +25,7 @@ from hdphrs.node.oom import OomWitness
 from hdphrs.node.process import SchedulerProcess, start_scheduler
 from hdphrs.node.voices import Speaker, Voices
 from hdphrs.protocol.events import (
+    Begun,
     Cancelled,
     Event,
     Exported,
@@ -361,6 +362,8 @@ class Crew:
                 for named, replica in returned:
                     scheduler.take_back(named, replica)
                 return GivenBack(origin, tuple(returned))
+            case [local.BEGUN, ref, replica]:
+                return Begun(origin, TaskRef(*ref), replica)
             case [local.ABOUT, serial, summary]:
                 scheduler.arguments[serial] = summary
                 return None

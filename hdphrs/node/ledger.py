@@ -194,7 +194,7 @@ class Book:
 
     def on_piece(self, piece: Piece) -> None:
         """The core keeps this from now on."""
-        if is_memo(piece.check):
+        if is_memo(piece.check) and piece.outcome.verdict is Verdict.VALUE:
             top = self._tops.get(first_index(piece.path), b"")
             self._note(Entry(piece.check, top, piece.path, "", piece.outcome.cost_s, piece.outcome.data))
 

@@ -12,6 +12,7 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar
 
@@ -19,6 +20,7 @@ from hdphrs.api import seeds
 from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status, name_of, unfold
 from hdphrs.api.future import get as fast_get
 from hdphrs.api.memo import Wish, wish_of
+from hdphrs.api.options import options_of_task
 from hdphrs.api.port import Bell
 from hdphrs.api.seeds import Indices
 from hdphrs.errors import Cancelled, RootLostError, StartError, UsageError
@@ -54,8 +56,8 @@ class _Bell:
     def ring(self) -> None:
         self._rung.release()
 
-    def wait(self) -> None:
-        self._rung.acquire()
+    def wait(self, for_s: float | None = None) -> bool:
+        return self._rung.acquire(timeout=for_s)
 
 
 class ProgramPort:
@@ -134,12 +136,10 @@ class ProgramPort:
         self, node: NodeId, function: Callable[..., T], args: tuple[Any, ...], supervised: bool | None
     ) -> Future[T]:
         future, slot, task = self._make(function, args, {}, supervised, self.take_index())
-        self._outgoing.put([local.PLACE, slot, node, pack_task(task)])
+        self._outgoing.put([local.PLACE, slot, node, pack_task(replace(task, pin=()))])
         return future
 
     def wait(self, future: Future[T]) -> T:
-        if future._parent is not self:
-            raise UsageError("get: this future belongs to another process, of which this one is a fork, or to a task")
         arrival = threading.Lock()
         arrival.acquire()
         self.watch(future, arrival.release)
@@ -158,8 +158,10 @@ class ProgramPort:
         """Have `call()` made when the outcome is here: at once if it is, else by the receiver, which it must not block.
 
         Raises:
-            UsageError: there will never be one, for the program has ended.
+            UsageError: there will never be one, for the program has ended, or the future is not of this process.
         """
+        if future._parent is not self:
+            raise UsageError("get: this future belongs to another process, of which this one is a fork, or to a task")
         with self._lock:
             if future._status is AWAY:
                 if self._closed:
@@ -266,7 +268,7 @@ class ProgramPort:
         path = child_path(PROGRAM_PATH, index)
         supervised = self._reliable if supervised is None else supervised
         memo = self._memo(called, code, payload, args, {**keywords, **kwargs}, path) if self._ledger else b""
-        task = Task(name, path, code, payload, supervised, memo)
+        task = Task(name, path, code, payload, supervised, memo, *options_of_task(called, ROOT))
         future: Future[T] = Future()
         slot = next(self._slots)
         future._function = None

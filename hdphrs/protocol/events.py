@@ -133,6 +133,15 @@ class Cancelled:
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """A scheduler begins to run a task that it got with `Start`, and that may run for so long only."""
+
+    scheduler: Origin
+    ref: TaskRef
+    replica: int
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time has passed; see `Node.next_deadline`."""
 
@@ -159,4 +168,5 @@ Event = (
     | Kept
     | Leave
     | Cancelled
+    | Begun
 )

@@ -37,6 +37,7 @@ from hdphrs.protocol.cancelling import Cancelling
 from hdphrs.protocol.code import CodeStore
 from hdphrs.protocol.effects import Deliver, Demand, Double, Effect, Fence, Halt, Send, Start, StopSchedulers, Teach
 from hdphrs.protocol.leaving import Leaving
+from hdphrs.protocol.limits import Limits
 from hdphrs.protocol.membership import Membership
 from hdphrs.protocol.orphans import Orphanage
 from hdphrs.protocol.pieces import Pieces, piece_of
@@ -45,7 +46,7 @@ from hdphrs.protocol.retained import Retained
 from hdphrs.protocol.schedulers import Schedulers
 from hdphrs.protocol.sparkpool import Sparkpool
 from hdphrs.protocol.stragglers import Stragglers
-from hdphrs.protocol.supervisor import Adopted, Supervisor, copies_of
+from hdphrs.protocol.supervisor import Adopted, Record, Supervisor, copy_of
 from hdphrs.protocol.tasks import (
     PROGRAM,
     ROOT,
@@ -82,6 +83,7 @@ COUNTERS = (
     "doubled",
     "pieces",
     "cancelled",
+    "timed_out",
 )
 
 PURGE_MAX = 10_000
@@ -148,7 +150,9 @@ class Node:
             self.cancelling.covers,
             self._say,
             self._answer,
+            self._put_back,
         )
+        self.limits: Limits = Limits()
         self.stragglers: Stragglers = Stragglers(self._config, self.supervisor)
         self._demanding = False
 
@@ -169,7 +173,7 @@ class Node:
         if self.me is None or self._over or self._awaited is not None:
             return None
         earliest: float | None = None
-        for role in (self.victim, self.thief, self.leaving, self.stragglers, self.cancelling):
+        for role in (self.victim, self.thief, self.leaving, self.stragglers, self.cancelling, self.limits):
             deadline = role.next_deadline()
             if deadline is not None and (earliest is None or deadline < earliest):
                 earliest = deadline
@@ -227,9 +231,12 @@ class Node:
                 return self.leaving.begin(grace_s, now)
             case ev.Tick():
                 self._count("stale", self.thief.expire(now))
-                return self.victim.expire(now)
+                return [*self.victim.expire(now), *self._end_overdue(now)]
             case ev.Terminate():
                 return self._on_terminate()
+            case ev.Begun(scheduler, ref, replica):
+                self.limits.begin(scheduler, self.schedulers.copy(scheduler, ref, replica), now)
+                return []
             case ev.Cancelled(origin, slots):
                 return self._on_cancelled([TaskRef(self._self(), origin, slot) for slot in slots])
             case _:
@@ -275,8 +282,8 @@ class Node:
             case msg.Push(spark):
                 self.pool.add(spark)
                 return []
-            case msg.Result(ref, _, outcome):
-                return self._fill(ref, outcome, sender)
+            case msg.Result(ref, replica, outcome):
+                return self._fill(ref, replica, outcome, sender)
             case msg.Keep(pieces):
                 return self._on_keep(sender, pieces)
             case msg.Recall():
@@ -355,13 +362,15 @@ class Node:
         exported = 0
         for slot, task in tasks:
             crashes = crashes_of(task.path)
-            if len(crashes) >= self._config.attempts_max:
+            if self.schedulers.is_given_up(task, crashes):
                 outcome = Outcome(Verdict.CRASHED, task.name.encode(), crashes)
                 effects.append(self._deliver(TaskRef(me, origin, slot), outcome))
                 continue
             spark = register(TaskRef(me, origin, slot), task, crashes, left_of(origin, task.path))
             if spark.pieces:
                 again.append(spark)
+            elif task.pin:
+                effects += self._pin(spark)
             else:
                 add(spark)
             exported += 1
@@ -377,7 +386,7 @@ class Node:
         crashes = self.schedulers.crashes_of(task.path)
         pieces = self._left_of(ref.origin, task.path)
         self._count("placed")
-        if len(crashes) >= self._config.attempts_max:
+        if self.schedulers.is_given_up(task, crashes):
             return [self._deliver(ref, Outcome(Verdict.CRASHED, task.name.encode(), crashes))]
         if self.members.is_going(node):
             self.pool.add(self.supervisor.register(ref, task, crashes, pieces))
@@ -388,6 +397,33 @@ class Node:
         if whole(task, pieces):
             return self.reruns.resume([self.supervisor.register(ref, task, crashes, pieces)])
         spark = self.supervisor.register_placed(ref, task, crashes, node, pieces)
+        if node != self.me:
+            return [*self._code_for(node, [spark]), Send(node, msg.Push(spark))]
+        self.pool.add(spark)
+        return []
+
+    def _put_back(self, sparks: Sequence[Spark]) -> list[Effect]:
+        """These are to be run: here, or where they are pinned."""
+        effects: list[Effect] = []
+        unpinned: list[Spark] = []
+        for spark in sparks:
+            if not spark.task.pin or spark.placed:
+                unpinned.append(spark)
+            elif self._is_wanted(spark):
+                effects += self._pin(spark)
+        self.pool.put_back(unpinned)
+        return effects
+
+    def _pin(self, spark: Spark) -> list[Effect]:
+        """A task of this node that runs on certain nodes only goes to one of them."""
+        task = spark.task
+        homes = [node for node in task.pin if node == self.me or node in self.members.staying()]
+        if not homes:
+            named = ", ".join(map(str, task.pin))
+            sentence = f"task {task.name} is pinned to node {named}, and there is no such node any more"
+            return self._answer(spark.ref, spark.replica, Outcome(Verdict.LOST, sentence.encode()))
+        node = homes[self._choose(len(homes))] if len(homes) > 1 else homes[0]
+        spark = self.supervisor.pin(spark, node)
         if node != self.me:
             return [*self._code_for(node, [spark]), Send(node, msg.Push(spark))]
         self.pool.add(spark)
@@ -425,6 +461,7 @@ class Node:
         finished: list[tuple[TaskRef, Task, Outcome]] = []
         for ref, replica, outcome in results:
             task = self.schedulers.finish(scheduler, ref, replica)
+            self.limits.end(ref, replica)
             if not self._has_stopped(ref, replica):
                 finished.append((ref, task, outcome))
                 effects += self._answer(ref, replica, outcome)
@@ -441,16 +478,24 @@ class Node:
             return []
         return self._say(ref.node, msg.Result(ref, replica, outcome))
 
-    def _fill(self, ref: TaskRef, outcome: Outcome, source: NodeId) -> list[Effect]:
-        record = self.supervisor.record(ref)
-        losers: list[NodeId] = []
-        if record is not None:
-            self._learn(ref, record.task, outcome, source)
-            losers = self.supervisor.losers(ref, source)
-        if self.supervisor.on_result(ref):
-            return [self._deliver(ref, outcome), *self._stop({node: [ref] for node in losers}, {})]
-        self._count("duplicates")
-        return []
+    def _fill(self, ref: TaskRef, replica: int, outcome: Outcome, source: NodeId) -> list[Effect]:
+        record = self.supervisor.on_result(ref, replica)
+        if record is None:
+            self._count("duplicates")
+            return []
+        self._learn(ref, record.task, outcome, source)
+        deliver = self._deliver(ref, outcome)
+        return [deliver, *self._stop_losers(ref, replica, record, source)] if record.replica else [deliver]
+
+    def _stop_losers(self, ref: TaskRef, replica: int, record: Record, source: NodeId) -> list[Effect]:
+        """One of several copies has ended, and the others need not."""
+        is_newest = replica == record.replica
+        newest = () if is_newest else copy_of(record) or ()
+        older = [node for node in record.also_on if is_newest or node != source]
+        return [
+            *self._stop({node: [ref] for node in newest}, {}),
+            *self._stop({node: [ref] for node in older}, {}, late=True),
+        ]
 
     def _learn(self, ref: TaskRef, task: Task, outcome: Outcome, source: NodeId) -> None:
         """What the end of a task of this node says about others."""
@@ -497,6 +542,7 @@ class Node:
         self.code.forget(("scheduler", origin))
         effects: list[Effect] = []
         self.stragglers.forget(origin)
+        self.limits.forget(origin)
         effects += self._on_cancelled(self._below(origin, self.cancelling.paths_on(origin)))
         effects += self._disown(self.supervisor.forget(origin))
         for ref, replica, outcome in given_up:
@@ -511,6 +557,7 @@ class Node:
     def _on_cancelled(self, refs: Iterable[TaskRef]) -> list[Effect]:
         """Nobody will read these futures: their copies vanish, or are stopped, wherever they are."""
         copies: dict[NodeId, list[TaskRef]] = {}
+        older: dict[NodeId, list[TaskRef]] = {}
         orphans: dict[NodeId, list[bytes]] = {}
         for ref in refs:
             record = self.supervisor.cancel(ref)
@@ -522,19 +569,28 @@ class Node:
                 self.pieces.cover(record.task.path)  # it is never run again
             if isinstance(record.location, Adopted):
                 orphans.setdefault(record.location.node, []).append(record.task.path)
-            nodes = copies_of(record)
+            nodes = copy_of(record)
             for node in self.members.live() if nodes is None else nodes:
                 copies.setdefault(node, []).append(ref)
-        return self._stop(copies, orphans)
+            for node in record.also_on:
+                older.setdefault(node, []).append(ref)
+        return [*self._stop(copies, orphans), *self._stop(older, {}, late=True)]
 
-    def _stop(self, copies: Mapping[NodeId, list[TaskRef]], orphans: Mapping[NodeId, list[bytes]]) -> list[Effect]:
-        """Tell nodes which copies nobody wants any more."""
+    def _stop(
+        self, copies: Mapping[NodeId, list[TaskRef]], orphans: Mapping[NodeId, list[bytes]], *, late: bool = False
+    ) -> list[Effect]:
+        """Tell nodes which copies nobody wants any more.
+
+        Args:
+            late: not before they have heard of a death of which we have heard: the dead may have sent them.
+        """
         effects: list[Effect] = []
         for node in dict.fromkeys((*copies, *orphans)):
             refs, paths = copies.get(node, []), orphans.get(node, [])
             for start in range(0, 0 if self.members.is_dead(node) else max(len(refs), len(paths)), PURGE_MAX):
                 end = start + PURGE_MAX
-                effects += self._say(node, msg.Cancel(node, tuple(refs[start:end]), tuple(paths[start:end])))
+                message = msg.Cancel(node, tuple(refs[start:end]), tuple(paths[start:end]))
+                effects += self._say(ROOT if late and node != self.me else node, message)
         return effects
 
     def _on_cancel(self, message: msg.Cancel) -> list[Effect]:
@@ -547,8 +603,31 @@ class Node:
             return spark.ref in refs or (spark.task.path in paths and self.reruns.is_orphan(spark.ref))
 
         self.reruns.purge(is_cancelled)
+        guarded = [spark for spark in self.victim.guarded() if is_cancelled(spark)]
         effects, _ = self.victim.drop(is_cancelled)
+        for spark in guarded:
+            if not self.members.is_dead(spark.ref.node):  # it may wait for an ACK, and AUTH finds nothing here now
+                effects += self._say(spark.ref.node, msg.Ack(spark.ref, spark.replica, self._self()))
         effects += self.cancelling.stop(is_cancelled)
+        return effects + self.reruns.report(asked=False)
+
+    def _end_overdue(self, now: float) -> list[Effect]:
+        """Tasks that have run for longer than they may: their futures fail, and they are stopped as if cancelled."""
+        late = [spark for spark in self.limits.overdue(now) if not self.cancelling.covers(spark)]
+        if not late:
+            return []
+        self._count("timed_out", len(late))
+        effects: list[Effect] = []
+        for spark in late:
+            task = spark.task
+            sentence = f"task {task.name} has run for {task.timeout_s:g} s on node {self.me}, as long as it may"
+            outcome = Outcome(Verdict.TIMED_OUT, sentence.encode())
+            if task.supervised and spark.ref.origin != PROGRAM:
+                # its parent may be lost with the scheduler that it does not leave, and must not run it again
+                effects += self.reruns.keep([piece_of(task, outcome)])
+            effects += self._answer(spark.ref, spark.replica, outcome)
+        copies = frozenset((spark.ref, spark.replica) for spark in late)
+        effects += self.cancelling.stop(lambda spark: (spark.ref, spark.replica) in copies)
         return effects + self.reruns.report(asked=False)
 
     def _below(self, origin: Origin, paths: tuple[bytes, ...]) -> list[TaskRef]:

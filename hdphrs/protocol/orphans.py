@@ -59,10 +59,10 @@ class Orphanage:
         return effects + self._answer_recalls()
 
     def on_keep(self, sender: NodeId, pieces: Iterable[Piece]) -> list[Effect]:
-        """KEEP: values are kept, and who waits for one of these has it."""
+        """KEEP: values are kept, and that time was over; who waits for one of these has it."""
         effects: list[Effect] = []
         for piece in pieces:
-            if piece.outcome.verdict is Verdict.VALUE:
+            if piece.outcome.verdict in (Verdict.VALUE, Verdict.TIMED_OUT):
                 self._pieces.keep(piece)
             self._leave(piece.path, sender)
             for waiting in self._awaited.pop(piece.path, ()):

@@ -40,9 +40,10 @@ class Reruns:
         is_stopping: Callable[[Spark], bool],
         say: Say,
         answer: Callable[[TaskRef, int, Outcome], list[Effect]],
+        put_back: Callable[[Sequence[Spark]], list[Effect]],
     ) -> None:
         """`is_stopping` tells whether a copy is about to end because it was cancelled; `answer(ref, replica, outcome)`
-        is what to do with the outcome of one."""
+        is what to do with the outcome of one, and `put_back` with sparks that are to be run."""
         self._config = config
         self._members = members
         self._pool = pool
@@ -51,6 +52,7 @@ class Reruns:
         self._is_stopping = is_stopping
         self._say = say
         self._answer = answer
+        self._put_back = put_back
         self._waiting: dict[RecallId, list[Spark]] = {}
         self._next_recall = 1
         self._retained = retained
@@ -105,8 +107,7 @@ class Reruns:
     def ask(self, sparks: Sequence[Spark]) -> list[Effect]:
         """These are to be run, and may have been started before: what is left of that?"""
         if not self._config.pieces_bytes_max:
-            self._pool.put_back(sparks)
-            return []
+            return self._put_back(sparks)
         effects: list[Effect] = []
         for start in range(0, len(sparks), PATHS_MAX):
             part = sparks[start : start + PATHS_MAX]
@@ -139,7 +140,7 @@ class Reruns:
                 effects += self._say(ROOT, Await(spark.ref, spark.replica, itself.path, itself.check))
             else:
                 again.append(replace(spark, pieces=()))
-        self._pool.put_back(unfinished)
+        effects += self._put_back(unfinished)
         return effects + self.ask(again)
 
     def on_gone(self, ref: TaskRef, replica: int) -> list[Effect]:

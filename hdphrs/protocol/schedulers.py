@@ -110,6 +110,10 @@ class Schedulers:
                 handed.append((origin, sparks))
         return handed
 
+    def copy(self, origin: Origin, ref: TaskRef, replica: int) -> Spark:
+        """What a scheduler has got and not answered."""
+        return self._up[origin].held[ref, replica]
+
     def finish(self, origin: Origin, ref: TaskRef, replica: int) -> Task:
         """A scheduler has answered this task."""
         return self._up[origin].take((ref, replica)).task
@@ -141,6 +145,10 @@ class Schedulers:
         """The crashes that are charged to the task at this path."""
         return self._blame.get(path, ()) if self._blame else ()
 
+    def is_given_up(self, task: Task, crashes: tuple[Crash, ...]) -> bool:
+        """Whether these are as many as its attempts."""
+        return len(crashes) >= (task.attempts or self._config.attempts_max)
+
     def fall(
         self, origin: Origin, running: tuple[TaskRef, int] | None, crash: Crash | None
     ) -> tuple[list[Spark], list[tuple[TaskRef, int, Outcome]]]:
@@ -166,7 +174,7 @@ class Schedulers:
             blamed = replace(spark, crashes=(*spark.crashes, crash))
             if len(blamed.crashes) > len(self.crashes_of(spark.task.path)):
                 self._remember(spark.task.path, blamed.crashes)
-            if len(blamed.crashes) < self._config.attempts_max:
+            if not self.is_given_up(spark.task, blamed.crashes):
                 survivors.append(blamed)
             else:
                 verdict = Outcome(Verdict.CRASHED, spark.task.name.encode(), blamed.crashes)

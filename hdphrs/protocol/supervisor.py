@@ -8,7 +8,7 @@ tracked location over-approximates the real one, and at most one copy of the new
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hdphrs.protocol.messages import Auth, Denied, Obsolete, Req
 from hdphrs.protocol.tasks import Crash, NodeId, Origin, Orphan, Outcome, Parting, Piece, Spark, Task, TaskRef, Verdict
@@ -50,7 +50,8 @@ class Record:
     placed: bool = False
     """Placed by `spawn_at`: it does not migrate, so the location is exact even without supervision."""
     also_on: tuple[NodeId, ...] = ()
-    """Where older copies may be that were not lost: of a task that was started once more."""
+    """Where older copies may be that were not lost: of a task that was started once more, or that was on its way when
+    one end of that died."""
     left: bool = False
     """Unsupervised: a copy has left this node, and nobody keeps track of it."""
 
@@ -63,7 +64,7 @@ class Supervisor:
         self._here = OnNode(me)
         self._records: dict[TaskRef, Record] = {}
         self._vanishing: dict[TaskRef, tuple[int, InTransition]] = {}
-        """Cancelled tasks whose newest replica was on its way: they are stopped when it is clear where it is."""
+        """Unwanted copies that are on their way: they are stopped when it is clear where they are."""
 
     def __len__(self) -> int:
         """Empty futures."""
@@ -71,7 +72,7 @@ class Supervisor:
 
     @property
     def vanishing(self) -> int:
-        """Cancelled tasks of which it is not clear yet where they are."""
+        """Unwanted copies of which it is not clear yet where they are."""
         return len(self._vanishing)
 
     def records(self) -> Iterator[tuple[TaskRef, Record]]:
@@ -100,6 +101,14 @@ class Supervisor:
         """A new thread for `node`, which the caller has found alive in this very step (hole R2)."""
         self._records[ref] = Record(task, OnNode(node), crashes, placed=True, left=node != self._me)
         return Spark(ref, 0, task, crashes, placed=True, pieces=pieces)
+
+    def pin(self, spark: Spark, node: NodeId) -> Spark:
+        """A copy that is here, and which `wants` has approved, goes to `node` and stays there."""
+        record = self._records[spark.ref]
+        record.location = OnNode(node)
+        record.placed = True
+        record.left = node != self._me
+        return replace(spark, placed=True)
 
     def wants(self, spark: Spark) -> bool:
         """Whether a copy of a task of this node is still worth running (hole R17)."""
@@ -153,13 +162,6 @@ class Supervisor:
         record.location = self._here
         return Spark(ref, record.replica, record.task, record.crashes)
 
-    def losers(self, ref: TaskRef, winner: NodeId) -> list[NodeId]:
-        """Nodes that may have copies of a task that was started once more, and has ended on `winner`."""
-        record = self._records[ref]
-        nodes = dict.fromkeys((*record.also_on, *_nodes(record.location)) if record.also_on else ())
-        nodes.pop(winner, None)
-        return list(nodes)
-
     def on_gone(self, ref: TaskRef, replica: int) -> Spark | None:
         """GONE: the adopted orphan will not end; the copy that is to be run instead, if that is news."""
         record = self._records.get(ref)
@@ -168,9 +170,15 @@ class Supervisor:
         record.location = self._here
         return Spark(ref, replica, record.task, record.crashes)
 
-    def on_result(self, ref: TaskRef) -> bool:
-        """Whether it is the first: that one fills the future and ends supervision, later ones are duplicates."""
-        return self._records.pop(ref, None) is not None
+    def on_result(self, ref: TaskRef, replica: int) -> Record | None:
+        """The first one fills the future and ends supervision: its last record.  Later ones are duplicates: None.
+
+        If an older copy has won while the newest is on its way, `arrived` and `settled` tell when it is clear where.
+        """
+        record = self._records.pop(ref, None)
+        if record is not None and replica != record.replica:
+            self._follow(ref, record)
+        return record
 
     def cancel(self, ref: TaskRef) -> Record | None:
         """Nobody waits for this task any more: its last record; None for a full future.
@@ -178,12 +186,16 @@ class Supervisor:
         If a copy is on its way, `arrived` and `settled` tell when it is clear where it is.
         """
         record = self._records.pop(ref, None)
-        if record is not None and isinstance(record.location, InTransition):
-            self._vanishing[ref] = record.replica, record.location
+        if record is not None:
+            self._follow(ref, record)
         return record
 
+    def _follow(self, ref: TaskRef, record: Record) -> None:
+        if isinstance(record.location, InTransition):
+            self._vanishing[ref] = record.replica, record.location
+
     def arrived(self, ref: TaskRef, replica: int, node: NodeId) -> bool:
-        """ACK: the copy is on `node`; whether it is of a cancelled task."""
+        """ACK: the copy is on `node`; whether nobody wants it."""
         known, location = self._vanishing.get(ref, (-1, None))
         if known != replica or location is None or not covers(location, node):
             return False
@@ -191,7 +203,7 @@ class Supervisor:
         return True
 
     def settled(self, dead: NodeId) -> list[tuple[TaskRef, NodeId, bool]]:
-        """DEADNODE: copies of cancelled tasks that were on their way from it or to it.
+        """DEADNODE: unwanted copies that were on their way from it or to it.
 
         Returns:
             (ref, where it is if it is anywhere, whether that was the thief).
@@ -227,6 +239,8 @@ class Supervisor:
                 if record.left and (record.location == OnNode(dead) if record.placed else anywhere):
                     lost.append((ref, record.task, _lost(record.task, dead)))
             elif covers(record.location, dead):
+                others = (node for node in _nodes(record.location) if node not in (dead, self._me))
+                record.also_on = tuple(dict.fromkeys((*record.also_on, *others)))
                 record.replica += 1
                 record.location = self._here
                 recreated.append(Spark(ref, record.replica, record.task, record.crashes))
@@ -244,11 +258,10 @@ class Supervisor:
         return copies
 
 
-def copies_of(record: Record) -> tuple[NodeId, ...] | None:
-    """Where copies of a task may be, but for one that is on its way; None for anywhere."""
-    location = record.location
+def copy_of(record: Record) -> tuple[NodeId, ...] | None:
+    """Where the newest copy of a task may be, unless it is on its way; None for anywhere."""
     if record.task.supervised or record.placed or not record.left:
-        return (*record.also_on, *(_nodes(location) if isinstance(location, OnNode) else ()))
+        return (record.location.node,) if isinstance(record.location, OnNode) else ()
     return None
 
 

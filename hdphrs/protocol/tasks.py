@@ -20,6 +20,8 @@ RequestId = NewType("RequestId", int)
 FishId = NewType("FishId", int)
 RecallId = NewType("RecallId", int)
 
+NODE_IDS_MAX = 1 << 63
+
 ROOT = NodeId(0)
 PROGRAM = Origin(0)
 UNASKED = FishId(0)
@@ -69,6 +71,12 @@ class Task:
     """Whether the node that made it re-creates it after a death (the run's mode, or an FT skeleton)."""
     memo: bytes = b""
     """By what the ledger knows this call: `KEEN` or `FAIR`, and a digest (decision 9); empty if it must not."""
+    attempts: int = 0
+    """After so many crashes its future fails; 0 for as many as the run allows."""
+    timeout_s: float = 0.0
+    """For how long it may run (decision 19); 0 for as long as it takes."""
+    pin: tuple[NodeId, ...] = ()
+    """It runs on one of these nodes, and nowhere else (decision 20); empty for anywhere."""
 
 
 KEEN = b"!"
@@ -99,7 +107,9 @@ class Verdict(IntEnum):
     CRASHED = 2
     """It used up its attempts; `Outcome.crashes` tells them, `Outcome.data` is the task's name in UTF-8."""
     LOST = 3
-    """Unsupervised and gone with a node; `Outcome.data` is a sentence in UTF-8."""
+    """Unsupervised and gone with a node, or pinned to nodes that are gone; `Outcome.data` is a sentence in UTF-8."""
+    TIMED_OUT = 4
+    """It has run for longer than its limit; `Outcome.data` is a sentence in UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from time import thread_time
 from typing import Any
 
 from hdphrs.api import future as fast
 from hdphrs.api.future import AWAY, FAILED, Future, name_of, take, unfold
 from hdphrs.api.memo import Wish, wish_of
+from hdphrs.api.options import options_of, options_of_task, use
 from hdphrs.errors import Cancelled, CannotTravelError
 from hdphrs.protocol.pieces import check_of_task
-from hdphrs.protocol.tasks import FAIR, KEEN, NodeId, Task
+from hdphrs.protocol.tasks import FAIR, KEEN, ROOT, NodeId, Task
 from hdphrs.scheduler.assigned import Assigned, is_below, path_of
 from hdphrs.scheduler.note import plain
 from hdphrs.scheduler.pace import EXPORT_MAX, Pace
@@ -45,6 +47,8 @@ class Exporter:
         self._book = book
         self._reliable = reliable
         self._ledger = ledger
+        self.node: NodeId = ROOT
+        """This scheduler's."""
         self._slots = itertools.count()
         self._away: dict[int, Future[Any]] = {}
         self._exclusive = threading.RLock()
@@ -83,6 +87,16 @@ class Exporter:
         if self.pace.came_back(slot, cost_s):
             self.on_rest()
 
+    def export_marked(self) -> None:
+        """Give the spark that has just been made to the node if its task must not share its parent's process."""
+        try:
+            function = fast.sparks[-1]._function
+        except IndexError:  # the helper thread has taken it
+            return
+        options = None if function is None else options_of(plain(function))
+        if options is not None and options.stealable:
+            self.export_youngest()
+
     def _give(self, taken: Taken) -> list[int] | None:
         """The slots of the sparks that have left; None if the node was told nothing."""
         exported: list[list[Any]] = []
@@ -115,7 +129,7 @@ class Exporter:
             CannotTravelError: function or arguments do not pickle.
         """
         with self._exclusive:
-            task = self._encode(function, args, path, supervised)
+            task = replace(self._encode(function, args, path, supervised), pin=())
             future: Future[Any] = Future()
             future._function = None
             self._tell([local.PLACE, self._send_away(future), node, pack_task(task)])
@@ -172,7 +186,7 @@ class Exporter:
         code, payload = self._book.encode(name, function, args, kwargs)
         supervised = self._reliable if supervised is None else supervised
         memo = self._memo(function, code, payload, args, kwargs, path) if self._ledger else b""
-        return Task(name, path, code, payload, supervised, memo)
+        return Task(name, path, code, payload, supervised, memo, *options_of_task(function, self.node))
 
     def _memo(
         self,
@@ -206,6 +220,8 @@ def _take_old(most: int) -> Taken:
     taken: Taken = []
     own = 0
     wanted = min(EXPORT_MAX, (len(fast.sparks) + 1) // 2)
+    if use.begun:
+        return _take_stealable(list(fast.sparks), wanted, most)
     while fast.sparks and len(taken) < wanted and own < most:
         try:
             future = fast.sparks.popleft()
@@ -213,6 +229,22 @@ def _take_old(most: int) -> Taken:
             break
         function = take(future)
         if function is not None:
+            own += not isinstance(future, Assigned)
+            taken.append((future, plain(function)))
+    return taken
+
+
+def _take_stealable(futures: Iterable[Future[Any]], wanted: int, most: int) -> Taken:
+    """As `_take_old`, where some may not leave.  What stays is in the deque all the time, since somebody may look there
+    for it; those that are taken remain as tombstones."""
+    taken: Taken = []
+    own = 0
+    for future in futures:
+        function = future._function
+        if len(taken) == wanted or own == most:
+            break
+        options = None if function is None else options_of(plain(function))
+        if function is not None and (options is None or options.stealable) and take(future) is not None:
             own += not isinstance(future, Assigned)
             taken.append((future, plain(function)))
     return taken
@@ -230,6 +262,9 @@ def _take_youngest() -> Taken:
 def _take_new() -> Taken:
     """All sparks that are newer than the tasks that the node has handed over."""
     taken: Taken = []
+    if use.begun:
+        new = list(itertools.takewhile(lambda future: not isinstance(future, Assigned), reversed(list(fast.sparks))))
+        return _take_stealable(new[::-1], len(new), len(new))
     while fast.sparks:
         try:
             future = fast.sparks.pop()

@@ -27,6 +27,7 @@ from hdphrs.scheduler.mail import Mail
 from hdphrs.scheduler.note import Noter
 from hdphrs.scheduler.rhythm import Rhythm
 from hdphrs.scheduler.stop import Stopper
+from hdphrs.scheduler.timers import Timers
 from hdphrs.scheduler.voice import Voice
 from hdphrs.wire import local
 from hdphrs.wire.page import LOOK, SPEAK, Line
@@ -52,6 +53,7 @@ class Helper:
         stopper: Stopper,
         answers: Answers,
         voice: Voice,
+        timers: Timers,
         flush: Callable[[], None],
         *,
         looks: bool,
@@ -71,6 +73,7 @@ class Helper:
         self._stopper = stopper
         self._answers = answers
         self._voice = voice
+        self._timers = timers
         self._flush = flush
         self._ident = 0
         self._woken, self._bell = os.pipe()
@@ -128,6 +131,8 @@ class Helper:
         pause_s = self._rhythm.pause_s(tick_s, patient=self._noter is None)  # that counts tasks between looks
         if rest_until_s := self._exporter.pace.rest_until_s:
             pause_s = min(pause_s, max(0.0, rest_until_s - perf_counter()))
+        if timer_s := self._timers.left_s():
+            pause_s = min(pause_s, timer_s)
         return None if pause_s == inf else ceil(pause_s * 1000)
 
     def _state(self) -> tuple[int, ...]:
@@ -148,6 +153,8 @@ class Helper:
             pace.rest_until_s = 0.0
             self._line.demand = self._line.wanted
         self._answer_demand()  # the node asks once, and may have asked between two tasks
+        if self._timers.left_s() == 0.0:
+            self._line.again()  # so that the running task gives way at its next spawn
         if now_s >= self._look_s:
             self._look_s = now_s + self._keeper.look_s
             self._look()

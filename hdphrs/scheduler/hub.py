@@ -24,8 +24,11 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any, NoReturn, TypeVar
 
+from greenlet import getcurrent
+
 from hdphrs.api import future as fast
 from hdphrs.api.future import AWAY, DONE, FAILED, Future, take
+from hdphrs.api.options import use
 from hdphrs.api.port import Bell
 from hdphrs.api.seeds import beside
 from hdphrs.errors import CannotTravelError, UsageError
@@ -45,6 +48,7 @@ from hdphrs.scheduler.reuse import Reuse, fill
 from hdphrs.scheduler.stacks import Stacks
 from hdphrs.scheduler.stop import Stopper
 from hdphrs.scheduler.strands import Strands
+from hdphrs.scheduler.timers import Timers
 from hdphrs.scheduler.voice import Voice
 from hdphrs.scheduler.waiting import RUNNING, TaskBell, Waiting
 from hdphrs.wire import local
@@ -91,6 +95,7 @@ class Hub:
         self._thread = threading.get_ident()
         self._stacks = Stacks(self._serve_loop)
         self._waiting = Waiting(self._stacks.ready.append)
+        self._timers = Timers()
         self._answers = Answers()
         self.voice: Voice = Voice(link)
         self._stopper = Stopper(self._exporter, self._meter, line, self._answers.add)
@@ -104,6 +109,7 @@ class Hub:
             self._stopper,
             self._answers,
             self.voice,
+            self._timers,
             self._flush,
             looks=reliable,
         )
@@ -113,6 +119,7 @@ class Hub:
         self._reported = 0
         self._nodes: list[NodeId] = []
         self._finds = Finds(tell)
+        use.on_begin = line.again
 
     # ---- the port of the tasks -------------------------------------------------------------------------------
 
@@ -143,7 +150,7 @@ class Hub:
         return future
 
     def bell(self) -> Bell:
-        return TaskBell(self._stacks.ready.append, self._suspend, self._stopper.check)
+        return TaskBell(self._stacks.ready.append, self._suspend, self._stopper.check, self._timers)
 
     def watch(self, future: Future[Any], call: Callable[[], object]) -> None:
         if not hasattr(future, "_status"):
@@ -231,6 +238,8 @@ class Hub:
                 future = fast.sparks[-1]
                 if root.reuse.meet(future, root):
                     self._exporter.export_youngest()
+        if use.begun:
+            self._exporter.export_marked()
         if self._noter is not None and self._noter.on:
             with suppress(IndexError):
                 self._noter.time(fast.sparks[-1])
@@ -243,6 +252,8 @@ class Hub:
             if not self._exporter.pace.is_resting:
                 self._receive(block=False)
             self._exporter.export()
+        if self._timers:
+            self._give_way()  # at the end: the youngest spark is another one then
 
     # ---- the loop --------------------------------------------------------------------------------------------
 
@@ -263,10 +274,12 @@ class Hub:
 
     def _loop(self) -> None:
         """Run tasks; returns only to hand over to a resumed task when enough greenlets are idle."""
-        stacks, waiting = self._stacks, self._waiting
+        stacks, waiting, timers = self._stacks, self._waiting, self._timers
         while True:
             if waiting.in_place:
                 waiting.look()
+            if timers:
+                timers.fire()
             if stacks.ready:
                 self._flush()
                 if not stacks.go_on():
@@ -291,6 +304,14 @@ class Hub:
         self._enter(root, account)
         self._keeper.watcher.resume(sample)
 
+    def _give_way(self) -> None:
+        """The running task spawns: those whose time has come go on before it."""
+        if threading.get_ident() == self._thread:
+            self._timers.fire()
+            if self._stacks.ready:
+                self._stacks.ready.append(getcurrent())
+                self._suspend()
+
     def _enter(self, root: Assigned | None, account: Account | None) -> None:
         self._root = root
         self._meter.enter(account)
@@ -300,7 +321,7 @@ class Hub:
             line.run(careful=False, again=False)
         else:
             line.running = root.serial
-            asked = (self._noter is not None and self._noter.on) or bool(self._stopper.stopping)
+            asked = use.begun or (self._noter is not None and self._noter.on) or bool(self._stopper.stopping)
             line.run(careful=root.careful, again=asked or root.reuse is not None or self._strands is not None)
             self._helper.stir()
 
@@ -342,6 +363,8 @@ class Hub:
             self._flush()
         if spark.pieces:
             future.reuse = Reuse(spark, self._exporter.check, self._meter.credit)
+        if task.timeout_s:
+            self._tell([local.BEGUN, list(spark.ref), spark.replica])
         account = self._open(future)
         self._enter(future, account)
         try:
@@ -409,6 +432,11 @@ class Hub:
             self._flush([local.HUNGRY, ROOM, ran])
         else:
             self._flush()
+        if self._waiting.calls:
+            self._exporter.finish()  # what the helper thread could not export is full now
+            self._waiting.wake_all()
+            if self._stacks.ready:
+                return
         self._receive(block=True)
 
     def _flush(self, *more: list[Any]) -> None:
@@ -423,7 +451,7 @@ class Hub:
             flush_streams()
 
     def _receive(self, *, block: bool) -> None:
-        messages = self._mail.fetch(block=block)
+        messages = self._mail.fetch(block=block, for_s=self._timers.left_s() if block else None)
         self._polled_s = perf_counter()
         for message in messages:
             match message:
@@ -445,6 +473,8 @@ class Hub:
                     self._shelf.teach(digest, data)
                 case [local.NODES, nodes]:
                     self._nodes = nodes
+                    if nodes:
+                        self._exporter.node = nodes[0]
                     self._keeper.nodes = len(nodes)
                 case [local.FOUND, topic, rank, find]:
                     if topic == WANTED:

@@ -30,11 +30,11 @@ class Mail:
         except OSError:
             leave()
 
-    def fetch(self, *, block: bool) -> list[list[Any]]:
-        """What has come; at least one message if `block`."""
+    def fetch(self, *, block: bool, for_s: float | None = None) -> list[list[Any]]:
+        """What has come; at least one message if `block`, unless that would take longer than `for_s`."""
         with self._reading:
             messages, self._read = self._read, []
-            return messages or self._receive(block=block)
+            return messages or self._receive(block=block, for_s=for_s)
 
     def glance(self) -> list[list[Any]]:
         """In the helper thread: what has just come, which the main thread gets too; nothing if that reads itself."""
@@ -47,8 +47,8 @@ class Mail:
             self._reading.release()
         return messages
 
-    def _receive(self, *, block: bool) -> list[list[Any]]:
-        messages = self._link.receive(block=block)
+    def _receive(self, *, block: bool, for_s: float | None = None) -> list[list[Any]]:
+        messages = self._link.receive(block=block, for_s=for_s)
         if messages is None:
             leave()
         return messages

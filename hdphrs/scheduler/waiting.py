@@ -13,6 +13,7 @@ from typing import Any
 from greenlet import getcurrent, greenlet
 
 from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status
+from hdphrs.scheduler.timers import Timers
 
 RUNNING = Status("running")
 """Runs in a greenlet of its own; whoever waits for it is woken.  (A task that runs in place has no status.)"""
@@ -27,7 +28,8 @@ class Waiting:
         """Those that wait for tasks that run in place in some other stack: nothing wakes them but `look`."""
         self._resume = resume
         self._waiters: dict[Future[Any], list[greenlet]] = {}
-        self._calls: dict[Future[Any], list[Callable[[], object]]] = {}
+        self.calls: dict[Future[Any], list[Callable[[], object]]] = {}
+        """To be made when these are full, be they in the deque still."""
 
     def enter(self, future: Future[Any]) -> bool:
         """The running task waits for a taken future; False if that is full."""
@@ -43,28 +45,28 @@ class Waiting:
     def watch(self, future: Future[Any], call: Callable[[], object]) -> None:
         """See `Port.watch`."""
         status = getattr(future, "_status", None)
-        if status is AWAY or status is RUNNING:
-            self._calls.setdefault(future, []).append(call)
+        if status is AWAY or status is RUNNING or future._function is not None:
+            self.calls.setdefault(future, []).append(call)
         else:
             call()
 
     def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
         """See `Port.unwatch`."""
         with suppress(ValueError):
-            self._calls.get(future, []).remove(call)
+            self.calls.get(future, []).remove(call)
 
     def wake(self, future: Future[Any]) -> None:
         """This future is full."""
         for waiter in self._waiters.pop(future, ()):
             self._resume(waiter)
-        if self._calls:
-            for call in self._calls.pop(future, ()):
+        if self.calls:
+            for call in self.calls.pop(future, ()):
                 call()
 
     def wake_all(self) -> None:
-        """Some futures were filled by a cancellation."""
-        awaited = (*self._waiters, *self._calls)
-        for future in [one for one in awaited if one._status is DONE or one._status is FAILED]:
+        """Some futures were filled by a cancellation, or could not leave."""
+        awaited = (*self._waiters, *self.calls)
+        for future in [one for one in awaited if getattr(one, "_status", None) in (DONE, FAILED)]:
             self.wake(future)
 
     def look(self) -> None:
@@ -84,27 +86,39 @@ class TaskBell:
     """For one task, in the main thread."""
 
     def __init__(
-        self, resume: Callable[[greenlet], None], suspend: Callable[[], None], check: Callable[[], None]
+        self,
+        resume: Callable[[greenlet], None],
+        suspend: Callable[[], None],
+        check: Callable[[], None],
+        timers: Timers,
     ) -> None:
         """`check` raises if the running task is to end."""
         self._resume = resume
         self._suspend = suspend
         self._check = check
+        self._timers = timers
         self._rung = False
         self._waiter: greenlet | None = None
 
     def ring(self) -> None:
         """See `Bell.ring`."""
         self._rung = True
+        self._wake()
+
+    def wait(self, for_s: float | None = None) -> bool:
+        """See `Bell.wait`."""
+        self._check()
+        if not self._rung and for_s != 0.0:
+            timer = None if for_s is None else self._timers.add(for_s, self._wake)
+            self._waiter = getcurrent()
+            self._suspend()
+            if timer is not None:
+                self._timers.drop(timer)
+        rung, self._rung = self._rung, False
+        self._check()
+        return rung
+
+    def _wake(self) -> None:
         if self._waiter is not None:
             waiter, self._waiter = self._waiter, None
             self._resume(waiter)
-
-    def wait(self) -> None:
-        """See `Bell.wait`."""
-        self._check()
-        if not self._rung:
-            self._waiter = getcurrent()
-            self._suspend()
-        self._rung = False
-        self._check()

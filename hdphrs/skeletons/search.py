@@ -17,7 +17,8 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from hdphrs.api.future import state
-from hdphrs.api.memo import mark_skeleton, task
+from hdphrs.api.memo import mark_skeleton
+from hdphrs.api.options import task
 from hdphrs.errors import UsageError
 from hdphrs.skeletons import strategy
 from hdphrs.skeletons.arguments import check_callable, check_count

@@ -136,11 +136,16 @@ def unpack_fields(value: object, count: int, what: str) -> list[Any]:
     return value
 
 
-def unpack_many(value: object, unpack: Callable[[object], T], what: str) -> tuple[T, ...]:
-    """A list of any length; `what` is for the error."""
+def unpack_list(value: object, what: str) -> list[Any]:
+    """A list of any length, of whatever; `what` is for the error."""
     if type(value) is not list:
         raise wrong(what, value)
-    return tuple([unpack(item) for item in value])
+    return value
+
+
+def unpack_many(value: object, unpack: Callable[[object], T], what: str) -> tuple[T, ...]:
+    """A list of any length; `what` is for the error."""
+    return tuple([unpack(item) for item in unpack_list(value, what)])
 
 
 # The values inside messages.
@@ -156,11 +161,21 @@ def unpack_ref(value: object) -> TaskRef:
 
 
 def pack_task(task: Task) -> list[object]:
-    return [task.name, task.path, task.code, task.payload, task.supervised, task.memo]
+    return [
+        task.name,
+        task.path,
+        task.code,
+        task.payload,
+        task.supervised,
+        task.memo,
+        task.attempts,
+        task.timeout_s,
+        list(task.pin),
+    ]
 
 
 def unpack_task(value: object) -> Task:
-    name, path, code, payload, supervised, memo = unpack_fields(value, 6, "task")
+    name, path, code, payload, supervised, memo, attempts, timeout_s, pin = unpack_fields(value, 9, "task")
     return Task(
         unpack_str(name),
         unpack_bytes(path),
@@ -168,6 +183,9 @@ def unpack_task(value: object) -> Task:
         unpack_payload(payload),
         unpack_bool(supervised),
         unpack_bytes(memo),
+        unpack_natural(attempts),
+        unpack_seconds(timeout_s),
+        tuple([NodeId(unpack_natural(node)) for node in unpack_list(pin, "list of nodes")]),
     )
 
 

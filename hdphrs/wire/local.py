@@ -7,6 +7,8 @@ socket is inherited or a pair, so the shapes are not checked further.
 
 from __future__ import annotations
 
+import math
+import select
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,6 +35,7 @@ KEEP: Final = 15  # [KEEP, [piece, ...], own_s, here_s]
 REUSED: Final = 16  # [REUSED, used, mismatched]: pieces that a re-run has used; and that were not of the same call
 CANCEL: Final = 17  # [CANCEL, [slot, ...]]: nobody waits for these futures any more
 ABOUT: Final = 14  # [ABOUT, serial, summary]: the arguments of a task that has crashed before, and is tried again
+BEGUN: Final = 19  # [BEGUN, ref, replica]: a task begins that may run for so long only
 FOUND: Final = 30  # [FOUND, topic, rank, find], both ways: what a task of a search has found, see api/board.py
 SAID: Final = 31  # [SAID, [item, ...]]: what tasks say, see said.py; from the root node to the program [SAID, bundle]
 
@@ -125,8 +128,17 @@ class Link:
             finally:
                 self._sending.release()
 
-    def receive(self, *, block: bool) -> list[list[Any]] | None:
-        """The messages that have arrived, at least one if `block`; None when the node is gone."""
+    def receive(self, *, block: bool, for_s: float | None = None) -> list[list[Any]] | None:
+        """The messages that have arrived, at least one if `block`; None when the node is gone.
+
+        Args:
+            for_s: how long to wait for them; None for as long as it takes.
+        """
+        if block and for_s is not None:
+            poll = select.poll()
+            poll.register(self._socket, select.POLLIN)
+            poll.poll(math.ceil(1000 * for_s))
+            block = False
         while True:
             try:
                 data = receive(self._socket, self._decoder.bulks, block=block)

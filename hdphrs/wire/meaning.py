@@ -41,8 +41,8 @@ FORM: Final = 2
 DIGEST_METHOD: Final = "__hdphrs_digest__"
 """A method by which an object says, in bytes, what it stands for."""
 
-MARK: Final = "__hdphrs_memo__"
-"""An attribute of functions that tells us something and does not change what they do."""
+MARKS: Final = frozenset({"__hdphrs_memo__", "__hdphrs_options__"})
+"""Attributes of functions that tell us something and do not change what they do."""
 
 DRAWS_MARK: Final = "__hdphrs_draws__"
 """An attribute of functions that draw random numbers by seed and path."""
@@ -68,7 +68,7 @@ _OF_NO_MATTER: Final = frozenset(
         "__static_attributes__",
         "__weakref__",
         "_abc_impl",
-        MARK,
+        *MARKS,
     }
 )
 """Attributes of classes and functions that do not change what they do, or are there only at times."""

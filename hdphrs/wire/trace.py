@@ -37,7 +37,7 @@ T = TypeVar("T")
 SUFFIX: Final = ".trace"
 """How the files are called."""
 
-FORM: Final = 7
+FORM: Final = 8
 """Raised with every change of what a trace's bytes mean."""
 
 EVENTS: Final[dict[int, type[ev.Event]]] = {
@@ -57,6 +57,7 @@ EVENTS: Final[dict[int, type[ev.Event]]] = {
     14: ev.Kept,
     15: ev.Leave,
     16: ev.Cancelled,
+    17: ev.Begun,
 }
 
 EFFECTS: Final[dict[int, type[fx.Effect]]] = {

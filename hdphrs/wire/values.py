@@ -27,6 +27,7 @@ from hdphrs.errors import (
     TaskCrashedError,
     TaskError,
     TaskLostError,
+    TaskTimeoutError,
 )
 from hdphrs.protocol.tasks import Crash, Outcome, Verdict
 from hdphrs.wire.bulk import BULK_BYTES_MIN, aligned, bulk_of, gather, view_of
@@ -186,6 +187,8 @@ def load_outcome(outcome: Outcome) -> tuple[bool, Any]:
             return False, _crash_error(_decoded(outcome.data), outcome.crashes)
         case Verdict.LOST:
             return False, TaskLostError(_decoded(outcome.data))
+        case Verdict.TIMED_OUT:
+            return False, TaskTimeoutError(_decoded(outcome.data))
 
 
 def summary(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:

@@ -74,3 +74,27 @@ def test_what_the_block_raises_goes_on_as_it_is_or_at_the_head_of_a_group() -> N
     error = outcome("one", block=KeyError)
     assert isinstance(error, ExceptionGroup)
     assert [type(one) for one in error.exceptions] == [KeyError, ValueError]
+
+
+@pytest.mark.parametrize("timeout", [-1, float("nan"), float("inf"), True, "1"])
+def test_limit_that_is_no_number_of_seconds_is_a_mistake(timeout: float) -> None:
+    future = hdphrs.spawn(abs, -1)
+    for call in (
+        lambda: future.get(timeout=timeout),
+        lambda: hdphrs.as_completed([future], timeout=timeout),
+        lambda: hdphrs.wait([future], timeout=timeout),
+        lambda: hdphrs.get_any([future], timeout=timeout),
+        lambda: hdphrs.scope(timeout=timeout),
+    ):
+        with pytest.raises(hdphrs.errors.UsageError, match="a number of seconds"):
+            call()
+
+
+def test_what_is_full_is_in_time() -> None:
+    future = hdphrs.spawn(abs, -1)
+    assert future.get() == future.get(timeout=0) == hdphrs.get_any([future], timeout=0) == 1
+    hdphrs.wait([future], timeout=0)
+    with hdphrs.scope(timeout=0) as tasks:
+        tasks.spawn(abs, -1)
+    with pytest.raises(ValueError, match="one"):
+        hdphrs.spawn(fail, "one").get(timeout=1)

@@ -39,7 +39,7 @@ def test_a_program_in_the_documents_prints_the_25th_fibonacci_number(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["determinism.md", "executor.md", "skeletons.md"])
+@pytest.mark.parametrize("page", ["determinism.md", "executor.md", "options.md", "skeletons.md"])
 def test_the_blocks_of_a_page_are_one_program_that_prints_what_they_say(page: str, tmp_path: Path) -> None:
     source = "\n".join(re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL))
     program = tmp_path / "prog.py"

@@ -160,3 +160,49 @@ def test_scopes_and_waits_mean_the_same_in_the_program_and_in_a_task(cluster: Cl
     )
     completed = cluster.run("--local-nodes", 2, "--cores", 2, program, cluster.folder)
     assert (completed.returncode, completed.stdout) == (0, "right\nright\n"), completed.stderr
+
+
+def test_limits_mean_the_same_in_the_program_and_in_a_task(cluster: Cluster) -> None:
+    """Whoever has waited long enough goes on, and so does the task; a scope cancels what is late."""
+    program = cluster.write(
+        """
+        import hdphrs, sys, time
+        from pathlib import Path
+
+        def later(path, value):
+            while not Path(path).exists():
+                hdphrs.get(hdphrs.spawn(time.sleep, 0.001))
+            return value
+
+        def late(call):
+            try:
+                call()
+            except hdphrs.errors.WaitTimeoutError as error:
+                return str(error)
+            raise AssertionError("it has waited")
+
+        def in_scope(path):
+            with hdphrs.scope(timeout=0.05) as tasks:
+                tasks.spawn(later, path, 0)
+                tasks.spawn(abs, -1)
+
+        def check(folder):
+            folder.mkdir()
+            now = folder / "now"
+            futures = [hdphrs.spawn(later, now, n) for n in range(4)]
+            assert "get: " in late(lambda: futures[0].get(timeout=0.05))
+            assert "wait: 4 tasks" in late(lambda: hdphrs.wait(futures, timeout=0.05))
+            assert "as_completed: 4 tasks" in late(lambda: list(hdphrs.as_completed(futures, timeout=0)))
+            assert "get_any: 4 tasks" in late(lambda: hdphrs.get_any(futures, timeout=0.05))
+            assert "scope: " in late(lambda: in_scope(now))
+            now.touch()
+            hdphrs.wait(futures, timeout=60)
+            return sum(future.get(timeout=60) for future in futures)
+
+        folder = Path(sys.argv[1])
+        print(check(folder / "program"))
+        print(hdphrs.run(check, folder / "task"))
+        """
+    )
+    completed = cluster.run("--local-nodes", 2, "--cores", 2, program, cluster.folder)
+    assert (completed.returncode, completed.stdout) == (0, "6\n6\n"), completed.stderr

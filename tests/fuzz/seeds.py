@@ -81,7 +81,9 @@ def _crash(rng: Random) -> Crash:
 
 
 def _task(rng: Random) -> Task:
-    return Task(_text(rng), rng.randbytes(16), CODE, _bytes(rng), rng.random() < 0.9)
+    name, path, payload, supervised = _text(rng), rng.randbytes(16), _bytes(rng), rng.random() < 0.9
+    pin = tuple([NodeId(rng.randrange(5)) for _ in range(rng.choice((0, 0, 0, 1, 2)))])
+    return Task(name, path, CODE, payload, supervised, b"", rng.choice((0, 0, 1, 5)), rng.choice((0.0, 0.0, 1.5)), pin)
 
 
 def _spark(rng: Random) -> Spark:

@@ -18,7 +18,7 @@ KNOWN: dict[str, str] = {
     "R4": "explore guards",
     "R5": "explore guards",
     "R6a": "explore one",
-    "R6b": "explore orphans",
+    "R6b": "explore cancelling",
     "R7": "explore orphans",
     "R9": "skirmish 6",
     "R13": "skirmish 0",
@@ -26,7 +26,6 @@ KNOWN: dict[str, str] = {
     "R15": "explore third",
     "R16": "explore guards",
     "R17a": "play 16",
-    "R17b": "explore guards",
     "R18a": "play 0",
     "R21": "explore guards",
     "R21a": "explore leaving",
@@ -37,7 +36,7 @@ KNOWN: dict[str, str] = {
     "threads-forgotten": "explore placed",
     "victim-death": "explore guards",
     "thief-death": "explore guards",
-    "second-write": "explore guards",
+    "second-write": "explore orphans",
     "record-kept": "explore guards",
     "auth-unrecorded": "explore guards",
     "gift-unrecorded": "explore guards",
@@ -142,6 +141,18 @@ SCENARIOS: dict[str, tuple[str, str]] = {
     "cancelled-in-pool": (
         "test_cancelling::test_cancelled_spark_vanishes_from_the_pool_of_another_node",
         "it costs a useless run; the simulator sees that it is started",
+    ),
+    "R17b": (
+        "test_victim::test_copy_that_nobody_wants_is_not_given_away",
+        "whoever has lost is told at once, so there is none in its supervisor's pool when a thief comes",
+    ),
+    "loser-on-its-way": (
+        "test_stragglers::test_double_on_its_way_when_the_first_copy_ends_is_stopped_when_it_has_arrived",
+        "it costs a useless run",
+    ),
+    "survivor-is-forgotten": (
+        "test_cancelling::test_copy_that_outlives_the_death_of_its_victim_is_stopped_when_the_other_has_ended",
+        "it costs a useless run",
     ),
     "early-nowork": (
         "test_victim::test_thief_is_not_refused_while_other_guards_of_its_fish_are_shut",

@@ -155,7 +155,7 @@ PUBLISHED = (
     Mutant(
         "R18a",
         "a poison task has no budget of attempts",
-        (Edit("schedulers.Schedulers.fall", "if len(blamed.crashes) < self._config.attempts_max:", "if True:"),),
+        (Edit("schedulers.Schedulers.fall", "if not self.is_given_up(spark.task, blamed.crashes):", "if True:"),),
     ),
     Mutant(
         "R21",

@@ -41,7 +41,7 @@ SUPERVISOR = (
     Mutant(
         "second-write",
         "a second result is delivered too",
-        (Edit("supervisor.Supervisor.on_result", "self._records.pop(ref, None) is not None", "True"),),
+        (Edit("node.Node._fill", "return []", "return [self._deliver(ref, outcome)]"),),
     ),
     Mutant(
         "record-kept",
@@ -526,6 +526,16 @@ CANCELLING = (
         "cancelled-on-its-way",
         "a spark that was on its way when it was cancelled is forgotten when it has arrived",
         (Edit("node.Node._on_ack", "if self.supervisor.arrived(ref, replica, node):", "if False:"),),
+    ),
+    Mutant(
+        "loser-on-its-way",
+        "a copy that was on its way when another one ended is forgotten when it has arrived",
+        (Edit("supervisor.Supervisor.on_result", "self._follow(ref, record)", "pass"),),
+    ),
+    Mutant(
+        "survivor-is-forgotten",
+        "a copy that has outlived one end of its way is forgotten",
+        (Edit("supervisor.Supervisor.on_death", "node not in (dead, self._me)", "False"),),
     ),
     Mutant(
         "cancelled-and-dead",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from hdphrs.audit.scan import Copy
 from hdphrs.config import CoreConfig
 from hdphrs.explore.cluster import Cluster
+from hdphrs.explore.work import task
 from hdphrs.protocol import events as ev
 from hdphrs.protocol.tasks import ROOT, NodeId
 from tests.protocol.stage import Stage
@@ -48,6 +49,8 @@ class Scene:
     poison: bool = False
     """A spark, and the child of another, kill the scheduler that runs them."""
     unsupervised: int = 0
+    limited: int = 0
+    """Tasks that may run for a moment only, and one that is pinned to the last node."""
     nested: int = 0
     """So many nodes besides the root have children out when the play begins."""
     fish_max: int = 2
@@ -64,6 +67,7 @@ class Scene:
 
 
 POISON = b"0", b"1.0"
+LIMIT_S = 0.05
 
 
 class Play:
@@ -107,6 +111,11 @@ class Play:
         self.cluster.place(scene.nodes - 1, depth=1)
         if scene.unsupervised:
             self.cluster.spawn(scene.unsupervised, supervised=False)
+        first = len(self.cluster.spawned)
+        limited = [task(b"%d" % slot, depth=1, timeout_s=LIMIT_S) for slot in range(first, first + scene.limited)]
+        if limited:
+            limited.append(task(b"%d" % (first + scene.limited), depth=1, pin=(NodeId(scene.nodes - 1),)))
+            self.cluster.spawn_all(list(enumerate(limited, first)))
 
     def run(self, numbers: Iterable[int]) -> Stage:
         """Make one move for each number, then let everything end without further faults."""

@@ -214,6 +214,31 @@ def test_thief_that_dies_leaves_a_cancelled_spark_to_its_victim(guarded: tuple[C
     assert is_clean(cluster)
 
 
+def test_copy_that_outlives_the_death_of_its_victim_is_stopped_when_the_other_has_ended(
+    guarded: tuple[Cluster, TaskRef],
+) -> None:
+    """The thief hears of it from the root: it may have to hear of the death first, and accept what the dead has sent
+    until then."""
+    cluster, waiting = guarded
+    cluster.deliver(0, 1)  # AUTH
+    while cluster.in_flight(1, 2):
+        cluster.deliver(1, 2)
+    assert [spark.ref for spark in cluster.core(2).victim.guarded()] == [waiting]  # for another one who waits
+    cluster.kill(1)
+    cluster.suspect(1)
+    cluster.up(0)
+    cluster.hungry(0)
+    while waiting not in cluster.delivered:
+        cluster.run(0)
+    order = cluster.in_flight(0, 2)
+    assert order[-1] == msg.Cancel(N2, (waiting,))
+    assert any(isinstance(message, msg.DeadNode) for message in order[:-1])
+    cluster.settle()
+    assert waiting not in pooled(cluster, 2)
+    cluster.finish()
+    assert is_clean(cluster)
+
+
 def test_deaths_of_others_do_not_settle_where_a_cancelled_spark_is(guarded: tuple[Cluster, TaskRef]) -> None:
     cluster, waiting = guarded
     other = cluster.join()

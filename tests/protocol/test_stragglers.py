@@ -167,13 +167,50 @@ def test_tasks_of_a_dead_scheduler_are_forgotten() -> None:
 
 
 def test_doubles_of_one_task_end_with_it_wherever_they_are() -> None:
-    """Node 1 has stolen the double as well: what it has of the two is dropped but for the one that ends."""
+    """Node 1 has stolen the double as well: what it has of the two is stopped but for the one that ends."""
+    for winner in range(2):
+        cluster = one_left()
+        ref = straggler(cluster)
+        core = cluster.core(0)
+        core.pool.add(core.supervisor.double(ref))
+        cluster.up(1)
+        cluster.hungry(1, 2)
+        cluster.settle()
+        assert {(spark.ref, spark.replica) for spark in cluster.core(1).schedulers.held()} == {(ref, 0), (ref, 1)}
+        cluster.feed(1, ev.Finished(Origin(winner + 1), ((ref, winner, value_of(b"%d" % ref.slot)),)))
+        cluster.settle()
+        loser = cluster.hosts[N1].schedulers[Origin(2 - winner)]
+        assert list(loser.stopped) == [(ref, 1 - winner)]
+
+
+def test_double_on_its_way_when_the_first_copy_ends_is_stopped_when_it_has_arrived() -> None:
     cluster = one_left()
     ref = straggler(cluster)
-    assert ref == TaskRef(ROOT, PROGRAM, ref.slot)
-    supervisor = cluster.core(0).supervisor
-    spark = supervisor.double(ref)
-    assert (spark.replica, supervisor.losers(ref, N1), supervisor.losers(ref, ROOT)) == (1, [ROOT], [N1])
+    core = cluster.core(0)
+    core.pool.add(core.supervisor.double(ref))
+    cluster.hungry(2)
+    cluster.deliver(2, 0)
+    assert isinstance(cluster.in_flight(0, 2)[-1], msg.Schedule)
+    cluster.feed(1, ev.Finished(FIRST, ((ref, 0, value_of(b"%d" % ref.slot)),)))
+    cluster.deliver(1, 0)
+    assert core.supervisor.vanishing == 1
+    assert not any(isinstance(message, msg.Cancel) for message in cluster.in_flight(0, 2))
+    cluster.settle()
+    assert core.supervisor.vanishing == 0
+    assert list(cluster.hosts[NodeId(2)].schedulers[FIRST].stopped) == [(ref, 1)]
+
+
+def test_double_that_wins_before_its_arrival_is_known_is_not_looked_for() -> None:
+    cluster = one_left()
+    ref = straggler(cluster)
+    core = cluster.core(0)
+    core.pool.add(core.supervisor.double(ref))
+    cluster.hungry(2)
+    cluster.deliver(2, 0)
+    assert isinstance(cluster.in_flight(0, 2)[-1], msg.Schedule)
+    cluster.feed(0, ev.Received(NodeId(2), msg.Result(ref, 1, value_of(b"%d" % ref.slot))))
+    assert core.supervisor.vanishing == 0
+    assert cluster.in_flight(0, 1)[-1] == msg.Cancel(N1, (ref,))
 
 
 def test_the_next_deadline_is_that_of_the_quickest_kind() -> None:

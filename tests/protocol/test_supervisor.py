@@ -51,7 +51,7 @@ def test_req_for_an_old_replica_or_a_finished_task_is_obsolete() -> None:
     one.authorise(spark, B)
     one.on_death(B)
     assert one.on_req(req(B, C, replica=0), thief_is_dead=False) == Obsolete(RequestId(1))
-    assert one.on_result(REF)
+    assert one.on_result(REF, 0)
     assert one.on_req(req(ME, C, replica=1), thief_is_dead=False) == Obsolete(RequestId(1))
 
 
@@ -75,9 +75,9 @@ def test_ack_is_believed_only_of_the_newest_replica_and_from_a_node_that_the_rec
 def test_full_future_has_no_record_and_a_second_result_finds_none() -> None:
     one, _ = supervisor()
     assert one.record(REF) is not None
-    assert one.on_result(REF)
+    assert one.on_result(REF, 0)
     assert one.record(REF) is None
-    assert not one.on_result(REF)
+    assert not one.on_result(REF, 0)
 
 
 def test_death_of_either_end_of_a_transition_recreates_the_task() -> None:
@@ -90,6 +90,9 @@ def test_death_of_either_end_of_a_transition_recreates_the_task() -> None:
         assert recreated == [Spark(REF, 1, task())]
         assert not lost
         assert location(one) == OnNode(ME)
+        record = one.on_result(REF, 1)
+        assert record is not None
+        assert record.also_on == ((C,) if dead == B else (B,))
 
 
 def test_death_of_another_node_changes_nothing() -> None:
@@ -120,7 +123,7 @@ def test_unsupervised_spark_that_has_left_is_lost_with_any_node_and_says_so() ->
     assert (ref, outcome.verdict) == (REF, Verdict.LOST)
     assert b"task f " in outcome.data
     assert b"node 3" in outcome.data
-    assert not one.on_result(REF)
+    assert not one.on_result(REF, 0)
 
 
 def test_unsupervised_thread_is_lost_with_its_own_node_only() -> None:

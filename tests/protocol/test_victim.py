@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hdphrs.config import CoreConfig
 from hdphrs.explore.cluster import Cluster
-from hdphrs.explore.work import task, value_of
+from hdphrs.explore.work import spark, task, value_of
 from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.effects import Demand, Send
@@ -91,6 +91,13 @@ def test_thief_is_not_refused_while_other_guards_of_its_fish_are_shut() -> None:
     assert [type(message) for message in cluster.in_flight(1, 2)] == []
     assert schedules(list(cluster.feed(1, ev.Received(ROOT, msg.Denied(second))))) == []
     assert [type(message) for message in cluster.in_flight(1, 2)] == [msg.NoWork]
+
+
+def test_copy_that_nobody_wants_is_not_given_away() -> None:
+    cluster = Cluster(2, checked=False)
+    cluster.core(0).pool.add(spark(slot=9))
+    assert not schedules([*cluster.feed(0, ev.Received(N1, FISH))])
+    assert pooled(cluster, 0) == []
 
 
 def test_obsolete_spark_is_dropped_and_the_thief_is_told() -> None:

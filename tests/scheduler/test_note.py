@@ -10,7 +10,7 @@ import pytest
 
 from hdphrs.api import future as fast
 from hdphrs.api.future import Future, get, name_of, spawn
-from hdphrs.api.memo import task
+from hdphrs.api.options import task
 from hdphrs.scheduler.note import FEW, Noter, Timed, plain
 
 Kept = list[tuple[Any, Any, float]]

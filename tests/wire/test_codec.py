@@ -20,7 +20,9 @@ nodes = naturals.map(NodeId)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 data = st.binary(max_size=24)
 refs = st.builds(TaskRef, nodes, naturals.map(Origin), naturals)
-tasks = st.builds(Task, texts, data, data, data, st.booleans())
+durations = st.floats(min_value=0.0, allow_nan=False, allow_infinity=False)
+pins = st.lists(nodes, max_size=3).map(tuple)
+tasks = st.builds(Task, texts, data, data, data, st.booleans(), data, naturals, durations, pins)
 crashes = st.lists(st.builds(Crash, texts, naturals, texts), max_size=3).map(tuple)
 sparks = st.builds(Spark, refs, naturals, tasks, crashes, st.booleans())
 outcomes = st.builds(Outcome, st.sampled_from(Verdict), data, crashes)
@@ -35,6 +37,7 @@ for kind, strategy in [
 ]:
     st.register_type_strategy(kind, strategy)
 st.register_type_strategy(str, texts)
+st.register_type_strategy(Task, tasks)
 
 
 def through_a_frame(packed: object) -> object:

@@ -1,0 +1,218 @@
+"""What can be said of the tasks of a function: `task` (decision 20).
+
+What lives here: the decorator, what it leaves on a function, and how that is found again.  Options are read when a task
+is encoded.  A spawn does not look at its function, so a process in which functions have options asks the scheduler at
+each spawn (`use`); the others pay nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from types import MethodType
+from typing import Any, Final, ParamSpec, TypeVar, overload
+
+from hdphrs.api.memo import Wish, mark_memo
+from hdphrs.errors import UsageError
+from hdphrs.protocol.tasks import NODE_IDS_MAX, NodeId
+
+F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+T = TypeVar("T")
+
+MARK: Final = "__hdphrs_options__"
+
+ATTEMPTS_MAX: Final = 1000
+TIMEOUT_S_MAX: Final = 1e6
+PINS_MAX: Final = 1000
+"""Nodes that one task may be pinned to."""
+
+HERE: Final[tuple[NodeId, ...]] = ()
+"""A pin to the node that spawns the task."""
+
+
+class Use:
+    """Whether functions of this process have options."""
+
+    def __init__(self) -> None:
+        self.begun: bool = False
+        self.on_begin: Callable[[], object] = bool
+        """Called when it begins."""
+
+    def begin(self) -> None:
+        """From now on."""
+        if not self.begun:
+            self.begun = True
+            self.on_begin()
+
+
+use: Final = Use()
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Those of one function."""
+
+    attempts: int = 0
+    """0: as many as the run allows."""
+    timeout_s: float = 0.0
+    """0: as long as it takes."""
+    pin: tuple[NodeId, ...] | None = None
+    """None: anywhere."""
+    stealable: bool = True
+
+    def __post_init__(self) -> None:
+        use.begin()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Options, (self.attempts, self.timeout_s, self.pin, self.stealable)
+
+
+@overload
+def task(
+    *,
+    memo: bool | None = None,
+    pin: bool | int | Iterable[int] = False,
+    stealable: bool = True,
+    attempts: int | None = None,
+    timeout: float | None = None,
+) -> Callable[[F], F]: ...
+@overload
+def task(
+    function: Callable[P, T],
+    /,
+    *,
+    memo: bool | None = None,
+    pin: bool | int | Iterable[int] = False,
+    stealable: bool = True,
+    attempts: int | None = None,
+    timeout: float | None = None,
+) -> Callable[P, T]: ...
+def task(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    memo: bool | None = None,
+    pin: bool | int | Iterable[int] = False,
+    stealable: bool = True,
+    attempts: int | None = None,
+    timeout: float | None = None,
+) -> Callable[..., Any]:
+    """Say something about the tasks of a function: `@hdphrs.task(attempts=1)`, or for one call
+    `spawn(hdphrs.task(f, timeout=5), x)`.
+
+    A decorated function itself stays what it is; whoever calls it directly makes no task, and no option means anything.
+    `task(f, ...)` returns another callable, and leaves `f` alone.
+
+    A task with `pin`, `attempts` or `timeout` always leaves its parent's process: it is pickled when it is spawned.
+
+    Args:
+        memo: True: the results go to the ledger, whatever they have cost; False: they never do, as befits what is
+            random, looks at the clock or has effects.  None: those that have cost enough do.  Without --ledger, it
+            means nothing.  A task that is found in the ledger is not run, nor are those that it would have spawned: to
+            have a task run each time, mark those above it too.
+        pin: True: it runs on the node that has spawned it; a node, or several: on one of these.  If its node dies it is
+            run again on another one of them; if there is none left, its future fails with `TaskLostError`.
+        stealable: False: it never leaves the process of the task that has spawned it, so that its arguments need not
+            pickle, and shares its fate.  (Spawned by the program, which runs no task, it runs on the root node.)
+        attempts: after so many crashes of its process its future fails with `TaskCrashedError`; None: after as many as
+            the run allows (`--attempts`).
+        timeout: for how many seconds it may run, from its beginning, before it is ended with all that it has spawned
+            (as by `Future.cancel`), and its future fails with `TaskTimeoutError`.  Whoever waits meanwhile is counted
+            too.  A task that is run again after a death has all of this time again.
+
+    Raises:
+        UsageError: an option is none of these, or goes with no other, or what is decorated takes no mark.
+    """
+    if memo is not None and not isinstance(memo, bool):
+        raise UsageError(f"task: memo is True, False or None, not {memo!r}")
+    given = _checked(pin, stealable, attempts, timeout)
+    if function is not None:
+        if not callable(function):
+            raise UsageError(f"task: options are given by name, and {function!r} is no function")
+        return _marked(partial(function), memo, given)
+    return lambda decorated: _marked(decorated, memo, given)
+
+
+def options_of(function: object) -> Options | None:
+    """What was said of the tasks of a callable."""
+    while use.begun:
+        found = getattr(function, MARK, None)
+        if found is not None:
+            return found if isinstance(found, Options) else None
+        if isinstance(function, partial):
+            function = function.func
+        elif isinstance(function, MethodType):
+            function = function.__func__
+        elif hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        else:
+            break
+    return None
+
+
+def options_of_task(function: object, here: NodeId) -> tuple[int, float, tuple[NodeId, ...]]:
+    """The last fields of a `Task` that leaves its process on the node `here`: attempts, timeout_s, pin."""
+    options = options_of(function)
+    if options is None:
+        return 0, 0.0, ()
+    stays = options.pin == HERE or not options.stealable
+    return options.attempts, options.timeout_s, (here,) if stays else options.pin or ()
+
+
+def _marked(function: F, memo: bool | None, given: dict[str, Any]) -> F:
+    try:
+        if memo is not None or not given:
+            mark_memo(function, {True: Wish.ALWAYS, False: Wish.NEVER, None: Wish.FAIR}[memo])
+        if given:
+            options = replace(options_of(function) or Options(), **given)
+            _check_together(options)
+            setattr(function, MARK, options)
+    except AttributeError as error:
+        raise UsageError(f"task: {function!r} takes no mark; decorate a function") from error
+    return function
+
+
+def _checked(pin: object, stealable: object, attempts: object, timeout: object) -> dict[str, Any]:
+    """Those that were given, as fields of `Options`."""
+    given: dict[str, Any] = {}
+    if not isinstance(stealable, bool):
+        raise UsageError(f"task: stealable is True or False, not {stealable!r}")
+    if not stealable:
+        given["stealable"] = False
+    if attempts is not None:
+        if isinstance(attempts, bool) or not isinstance(attempts, int) or not 1 <= attempts <= ATTEMPTS_MAX:
+            raise UsageError(f"task: attempts is a number from 1 to {ATTEMPTS_MAX}, or None, not {attempts!r}")
+        given["attempts"] = attempts
+    if timeout is not None:
+        is_number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+        if not is_number or not 0 < timeout <= TIMEOUT_S_MAX:  # type: ignore[operator]
+            raise UsageError(f"task: timeout is a number of seconds above 0, or None for no limit, not {timeout!r}")
+        given["timeout_s"] = float(timeout)  # type: ignore[arg-type]
+    if pin is not False:
+        given["pin"] = _nodes(pin)
+    return given
+
+
+def _nodes(pin: object) -> tuple[NodeId, ...]:
+    if pin is True:
+        return HERE
+    nodes: tuple[Any, ...] = ()
+    if isinstance(pin, int):
+        nodes = (pin,)
+    elif isinstance(pin, Iterable) and not isinstance(pin, str | bytes):
+        nodes = tuple(dict.fromkeys(pin))
+    if not 1 <= len(nodes) <= PINS_MAX or not all(
+        isinstance(node, int) and not isinstance(node, bool) and 0 <= node < NODE_IDS_MAX for node in nodes
+    ):
+        raise UsageError(f"task: pin is True, a node as in all_nodes(), or several of these, not {pin!r}")
+    return nodes
+
+
+def _check_together(options: Options) -> None:
+    if not options.stealable and options != Options(stealable=False):
+        raise UsageError(
+            "task: stealable=False keeps a task in its parent's process, whose fate it shares; "
+            "so it has no pin, attempts or timeout of its own"
+        )
