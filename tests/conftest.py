@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from typing import Any
 
@@ -38,3 +39,9 @@ def signals_reach_children() -> None:
     """A shell starts what runs in the background with SIGINT ignored, nohup with SIGHUP, and children inherit that."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_advice() -> None:
+    """What the runtime advises depends on how busy the machine is, so it would now and then be in the way."""
+    os.environ["HDPHRS_ADVICE"] = "0"

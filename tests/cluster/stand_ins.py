@@ -28,7 +28,12 @@ if settings.root:
 """
 """Lets the program begin, if it is the root."""
 
-SERVES = "link.recv(1) if settings.root else os.read(0, 1)\n"
+SERVES = """
+while settings.root and link.recv(1024):
+    pass
+if not settings.root:
+    os.read(0, 1)
+"""
 """Ends with the program if it is the root, else with its leash."""
 
 OBEDIENT = TOLD + JOINED + SERVES

@@ -68,6 +68,11 @@ class Run:
         assert self.process.stdout is not None
         return self.process.stdout.readline().decode().rstrip("\n")
 
+    def read_error(self) -> str:
+        """The next line that it complains."""
+        assert self.process.stderr is not None
+        return self.process.stderr.readline().decode().rstrip("\n")
+
     def interrupt(self) -> None:
         """Ctrl-C: SIGINT to the process group."""
         os.killpg(self.process.pid, signal.SIGINT)

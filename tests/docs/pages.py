@@ -112,7 +112,7 @@ def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command,
         cwd=folder,
-        env=os.environ | {"PATH": path, "TERM": "dumb", "HDPHRS_ADVICE": "0"},  # hints depend on the machine
+        env=os.environ | {"PATH": path, "TERM": "dumb"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -216,7 +216,7 @@ def test_explained_run_accounts_for_all_its_tasks_and_all_its_time(cluster: Clus
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("options", "count"), [((), 1), (("--no-advice",), 0)])
+@pytest.mark.parametrize(("options", "count"), [(("--advice",), 1), (("--no-advice",), 0)])
 def test_advice_is_given_once_unless_it_is_not_wanted(
     cluster: Cluster, options: tuple[object, ...], count: int
 ) -> None:
