@@ -604,10 +604,10 @@ class Node:
 
         self.reruns.purge(is_cancelled)
         guarded = [spark for spark in self.victim.guarded() if is_cancelled(spark)]
+        awaited = [spark for spark in guarded if not self.members.is_dead(spark.ref.node)]
         effects, _ = self.victim.drop(is_cancelled)
-        for spark in guarded:
-            if not self.members.is_dead(spark.ref.node):  # it may wait for an ACK, and AUTH finds nothing here now
-                effects += self._say(spark.ref.node, msg.Ack(spark.ref, spark.replica, self._self()))
+        for spark in awaited:  # its supervisor may wait for an ACK, and AUTH finds nothing here now
+            effects += self._say(spark.ref.node, msg.Ack(spark.ref, spark.replica, self._self()))
         effects += self.cancelling.stop(is_cancelled)
         return effects + self.reruns.report(asked=False)
 

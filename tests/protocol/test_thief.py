@@ -61,6 +61,15 @@ def test_rest_after_quick_refusals_grows_to_its_bound() -> None:
     assert rests[-1] == CONFIG.backoff_max_s
 
 
+def test_rest_ends_before_the_deadline_of_a_fish_that_is_still_out() -> None:
+    one = thief()
+    first, *others = one.hunt(OTHERS, 0.0)
+    assert others
+    assert isinstance(first.message, Fish)
+    assert one.on_nowork(first.message.fish, 1, 0.001)
+    assert one.next_deadline() == 0.001 + CONFIG.backoff_min_s
+
+
 def test_success_ends_the_rest_and_makes_the_next_one_short() -> None:
     one = thief()
     refuse_all(one, 0.0)
