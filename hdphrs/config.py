@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-WIRE_VERSION = 11
+WIRE_VERSION = 12
 """Raised with every change of a frame's meaning; nodes of different versions refuse each other."""
 
 FRAME_BYTES_MAX = 1 << 30

@@ -40,6 +40,7 @@ from hdphrs.protocol.events import (
 )
 from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Piece, Spark, Task, TaskRef
 from hdphrs.wire import local
+from hdphrs.wire.bundle import is_bundle
 from hdphrs.wire.codec import pack_outcome, pack_spark, unpack_outcome, unpack_piece, unpack_task
 from hdphrs.wire.page import LOOK, SPEAK, Page
 from hdphrs.wire.settings import NodeSettings
@@ -107,7 +108,9 @@ class _Scheduler:
     def running(self) -> tuple[str, bytes]:
         """Name and path of the task that has its core, or had it last, as far as one knows."""
         spark = self.handed.get(self.process.line.running)
-        return next(reversed(self.ended.values()), NOBODY) if spark is None else (spark.task.name, spark.task.path)
+        if spark is None:
+            return next(reversed(self.ended.values()), NOBODY)
+        return spark.task.name, b"" if is_bundle(spark.task.path) else spark.task.path
 
     def ask(self, what: bytes) -> None:
         """Something for its helper thread."""
@@ -353,6 +356,9 @@ class Crew:
                 self._counters["sparks_made"] += ran
                 self._counters["tasks_run"] += ran
                 return Hungry(origin, room)
+            case [local.CALLED, more]:
+                self._counters["tasks_run"] += more
+                return None
             case [local.EXPORT, items]:
                 self._counters["sparks_made"] += len(items)
                 self.figures.exported(items)

@@ -14,9 +14,10 @@ import trio
 from hdphrs.node.books import Work
 from hdphrs.node.life import say
 from hdphrs.protocol import effects as fx
-from hdphrs.protocol.events import Event, Received, Suspected, Tick
+from hdphrs.protocol.events import Event, Kept, Received, Suspected, Tick
 from hdphrs.protocol.messages import Keep, Term
 from hdphrs.protocol.node import Node
+from hdphrs.protocol.paths import first_index
 from hdphrs.protocol.tasks import PROGRAM, ROOT, Member, NodeId, Origin, Outcome, Parting, Piece, Spark, TaskRef
 from hdphrs.transport.interface import Fenced, Noted, Said, Told, Transport, TransportEvent
 from hdphrs.wire import local
@@ -151,6 +152,8 @@ class Driver:
         for event in events:
             if isinstance(event, Received) and isinstance(event.message, Term):
                 self._schedulers.work()  # brings the counters up to date, for the answer has them
+            if self._program is not None:
+                self._pass_on(event)
             for effect in self._feed(event, now_s):
                 self._carry_out(effect)
             if self._program is not None:
@@ -164,6 +167,18 @@ class Driver:
         deadline_s = self.core.next_deadline()
         if deadline_s is not None and (self._armed_s is None or deadline_s < self._armed_s):
             self._rearm.set()
+
+    def _pass_on(self, event: Event) -> None:
+        """Among the pieces that come to the root are outcomes of calls for which the program waits (decision 16)."""
+        if isinstance(event, Kept):
+            pieces = event.pieces
+        elif isinstance(event, Received) and isinstance(event.message, Keep):
+            pieces = event.message.pieces
+        else:
+            return
+        parts = [[piece.path, pack_outcome(piece.outcome)] for piece in pieces if first_index(piece.path) == piece.path]
+        if parts and self._program is not None:
+            self._program.post([local.PARTS, parts])
 
     def _carry_out(self, effect: fx.Effect) -> None:
         match effect:

@@ -50,6 +50,10 @@ class Listener:
 
     # ---- hearing
 
+    def __len__(self) -> int:
+        """How much has come and has not been shown."""
+        return len(self._bundles)
+
     def take(self, bundle: bytes) -> None:
         """In the receiver: something was said."""
         if len(self._bundles) >= BUNDLES_MAX:

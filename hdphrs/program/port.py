@@ -1,41 +1,38 @@
 """The port of a program: plain blocking calls that any thread may make.
 
-What lives here: the futures that the program made, and the two threads that serve its link.  The receiver fills
-futures.  The sender sends what the calls have put into its queue, in batches while a program spawns in a loop; no other
-thread ever writes to the link, so that a Ctrl-C cannot cut a frame in two.  Nothing of the user's is pickled or
-unpickled while a lock is held.
+What lives here: the futures that the program made, who waits for them, and the receiver, the thread that fills them.
+What does not: which calls are sent when (`calls.py`), and the thread that sends them (`sender.py`).  Nothing of the
+user's is pickled or unpickled while a lock is held.
 """
 
 from __future__ import annotations
 
-import itertools
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from queue import Empty, SimpleQueue
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from hdphrs.api import seeds
 from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status, name_of, unfold
 from hdphrs.api.future import get as fast_get
 from hdphrs.api.memo import Wish, wish_of
-from hdphrs.api.options import options_of_task
+from hdphrs.api.options import options_of, options_of_task
 from hdphrs.api.port import Bell
 from hdphrs.api.seeds import Indices
-from hdphrs.errors import Cancelled, RootLostError, StartError, UsageError
-from hdphrs.program.listener import LOOK_S, Listener
+from hdphrs.errors import RootLostError, StartError, UsageError
+from hdphrs.program.calls import ARRIVED, HERE, CallFuture, Calls, Kind
+from hdphrs.program.listener import Listener
+from hdphrs.program.sender import Sender
 from hdphrs.protocol.paths import PROGRAM_PATH, child_path
 from hdphrs.protocol.tasks import FAIR, KEEN, ROOT, NodeId, Task
 from hdphrs.wire import local
+from hdphrs.wire.bundle import SMALL
 from hdphrs.wire.code import CodeBook
 from hdphrs.wire.codec import pack_task, unpack_outcome
-from hdphrs.wire.values import load_outcome
+from hdphrs.wire.values import arguments_of, dump_arguments, load_outcome
 
 T = TypeVar("T")
-
-ARRIVED: Final = Status("arrived")
-"""The outcome is here as bytes; the first `get` unpickles it, in its own thread."""
 
 FAREWELL_S = 2.0
 """How long the end of a program waits until the node has been told."""
@@ -43,8 +40,11 @@ FAREWELL_S = 2.0
 PART_S = 0.5
 """How long it waits then for what tasks have said."""
 
-BATCH_MAX = 4096
-"""Messages that leave together at most."""
+WHOLE_BYTES_MIN = 1 << 14
+"""A call of this size goes alone."""
+
+KINDS_MAX = 1024
+"""Kinds of calls that are remembered."""
 
 
 class _Bell:
@@ -76,24 +76,23 @@ class ProgramPort:
         self._describe_loss = describe_loss
         self._lock = threading.RLock()
         """Guards `_waiters` and the status of futures against the receiver; a signal handler may take it again."""
-        self._outgoing: SimpleQueue[list[Any] | None] = SimpleQueue()
-        self._book = CodeBook(lambda digest, data: self._outgoing.put([local.CODE, digest, data]))
-        self._pending: dict[int, Future[Any]] = {}
+        self._listener = Listener()
+        self._calls = Calls(self._lock, self._fill, self._listener)
+        self._sender = Sender(link, self._calls, self._listener)
+        self._book = CodeBook(lambda digest, data: self._sender.post([local.CODE, digest, data]))
+        self._kinds: dict[tuple[bytes, bytes, bool], Kind] = {}
         self._waiters: dict[Future[Any], list[Callable[[], object]]] = {}
+        self._due: list[Callable[[], object]] = []
+        """Of those whose futures have just been filled."""
         self._receiver = threading.Thread(target=self._receive, name="hdphrs-receiver", daemon=True)
-        self._slots = itertools.count()
         self._indices = seeds.indices if number == 0 else Indices()
         self._number = number
         self._begun = threading.Event()
-        self._sent = threading.Event()
         self._parted = threading.Event()
-        self._listener = Listener()
         self._refusal: str | None = None
         self._lost = False
         self._closed = False
         self._nodes: list[NodeId] = [ROOT]
-        self.cores: int = 0
-        """Schedulers of all live nodes together."""
         self._reliable = True
         self._ledger = False
 
@@ -103,7 +102,7 @@ class ProgramPort:
         Raises:
             StartError: it may not; the message says why.
         """
-        threading.Thread(target=self._send, name="hdphrs-sender", daemon=True).start()
+        self._sender.start()
         self._receiver.start()
         self._begun.wait()
         if self._refusal is not None:
@@ -115,6 +114,11 @@ class ProgramPort:
     def is_lost(self) -> bool:
         """Whether the root node is gone."""
         return self._lost
+
+    @property
+    def cores(self) -> int:
+        """Schedulers of all live nodes together."""
+        return self._calls.cores
 
     # ---- the port --------------------------------------------------------------------------------------------
 
@@ -128,22 +132,49 @@ class ProgramPort:
         index: int | None = None,
     ) -> Future[T]:
         index = self.take_index() if index is None else index
-        future, slot, task = self._make(function, args, kwargs, supervised, index)
-        self._outgoing.put([local.EXPORT, [[slot, pack_task(task)]]])
+        self._check_open()
+        called, keywords = unfold(function)
+        kwargs = {**keywords, **kwargs} if keywords else kwargs
+        if self._ledger or options_of(called) is not None:
+            return self._send(self._encode(called, args, kwargs, supervised, index))
+        chance = self.key()
+        kind = self._kind_of(called, self._reliable if supervised is None else supervised)
+        future: CallFuture[T] = CallFuture()
+        if not kwargs and SMALL.issuperset(map(type, args)):
+            future._arguments = args
+        elif len(payload := dump_arguments(kind.name, args, kwargs, chance, kind.function)) < WHOLE_BYTES_MIN:
+            future._arguments = arguments_of(kind.code, payload)
+        else:
+            kind = kind.whole
+            future._arguments = payload
+        future._function = None
+        future._content = None
+        future._parent = self
+        future._index = index
+        future._kind = kind
+        future._status = AWAY
+        self._calls.add(future)
+        self._sender.wake()
+        if self._lost:
+            self._lose()
         return future
 
     def place(
         self, node: NodeId, function: Callable[..., T], args: tuple[Any, ...], supervised: bool | None
     ) -> Future[T]:
-        future, slot, task = self._make(function, args, {}, supervised, self.take_index())
-        self._outgoing.put([local.PLACE, slot, node, pack_task(replace(task, pin=()))])
-        return future
+        self._check_open()
+        called, keywords = unfold(function)
+        task = self._encode(called, args, keywords, supervised, self.take_index())
+        return self._send(replace(task, pin=()), node)
 
     def wait(self, future: Future[T]) -> T:
-        arrival = threading.Lock()
-        arrival.acquire()
-        self.watch(future, arrival.release)
-        arrival.acquire()
+        if future._parent is not self:
+            raise UsageError("get: this future belongs to another process, of which this one is a fork, or to a task")
+        if future._status is AWAY:
+            arrival = threading.Lock()
+            arrival.acquire()
+            self.watch(future, arrival.release)
+            arrival.acquire()
         self._listener.show()
         status, content = future._status, future._content
         if status is ARRIVED:
@@ -152,6 +183,8 @@ class ProgramPort:
                 if future._status is ARRIVED:  # else another thread was faster
                     future._content = value
                     future._status = DONE if succeeded else FAILED
+        elif status is HERE:
+            future._status = DONE
         return fast_get(future)
 
     def watch(self, future: Future[Any], call: Callable[[], object]) -> None:
@@ -181,14 +214,12 @@ class ProgramPort:
         return _Bell()
 
     def cancel(self, future: Future[Any]) -> bool:
-        with self._lock:
-            if future._status is not AWAY or self._pending.pop(future._content, None) is None:
-                return False
-            slot = future._content
-            waiters = self._full(future, FAILED, Cancelled("the task was cancelled"))
-        for call in waiters:
-            call()
-        self._outgoing.put([local.CANCEL, [slot]])
+        slots = self._calls.cancel(future)
+        if slots is None:
+            return False
+        self._call_due()
+        if slots:
+            self._sender.post([local.CANCEL, slots])
         return True
 
     def export(self) -> None:
@@ -219,9 +250,11 @@ class ProgramPort:
         return self._nodes
 
     def run(self, main: Callable[..., T], args: tuple[Any, ...]) -> T:
-        future, slot, task = self._make(main, args, {}, None, self.take_index())
+        self._check_open()
+        called, keywords = unfold(main)
+        task = self._encode(called, args, keywords, None, self.take_index())
         self._listener.begin_main(task.path)
-        self._outgoing.put([local.PLACE, slot, ROOT, pack_task(task)])
+        future: Future[T] = self._send(task, ROOT)
         try:
             return self.wait(future)
         except KeyboardInterrupt:  # nobody else has the future, so nobody could cancel it
@@ -233,8 +266,7 @@ class ProgramPort:
     def close(self) -> None:
         """Tell the root node that the program has ended."""
         self._closed = True
-        self._outgoing.put(None)
-        if self._sent.wait(FAREWELL_S) and not self._lost:
+        if self._sender.end(FAREWELL_S) and not self._lost:
             self._parted.wait(PART_S)
         self._listener.close()
 
@@ -249,34 +281,52 @@ class ProgramPort:
         self._closed = True
         self._link.close()
 
-    def _make(
-        self,
-        function: Callable[..., T],
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        supervised: bool | None,
-        index: int,
-    ) -> tuple[Future[T], int, Task]:
+    def _check_open(self) -> None:
         if self._lost:
             raise RootLostError(self._describe_loss())
         if self._closed:
             raise UsageError("spawn: the program has ended, and its node with it")
+
+    def _kind_of(self, function: Callable[..., Any], supervised: bool) -> Kind:
+        code, data = self._book.known_code_of(function) or self._book.code_of(name_of(function), function)
+        inline = b"" if code else data
+        kind = self._kinds.get((code, inline, supervised))
+        if kind is None:
+            if len(self._kinds) >= KINDS_MAX:
+                self._kinds.clear()
+            kind = self._kinds[code, inline, supervised] = Kind(
+                name_of(function), code, inline, supervised, self._book.chance
+            )
+        return kind
+
+    def _encode(
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        supervised: bool | None,
+        index: int,
+    ) -> Task:
         self.key()
         name = name_of(function)
-        called, keywords = unfold(function)
-        code, payload = self._book.encode(name, called, args, {**keywords, **kwargs})
+        code, payload = self._book.encode(name, function, args, kwargs)
         path = child_path(PROGRAM_PATH, index)
         supervised = self._reliable if supervised is None else supervised
-        memo = self._memo(called, code, payload, args, {**keywords, **kwargs}, path) if self._ledger else b""
-        task = Task(name, path, code, payload, supervised, memo, *options_of_task(called, ROOT))
-        future: Future[T] = Future()
-        slot = next(self._slots)
+        memo = self._memo(function, code, payload, args, kwargs, path) if self._ledger else b""
+        return Task(name, path, code, payload, supervised, memo, *options_of_task(function, ROOT))
+
+    def _send(self, task: Task, *where: NodeId) -> Future[Any]:
+        """Send a task at once, to a node or wherever."""
+        future: Future[Any] = Future()
         future._function = None
-        future._content = slot
         future._parent = self
         future._status = AWAY
-        self._pending[slot] = future
-        return future, slot, task
+        slot = self._calls.place(future)
+        packed = pack_task(task)
+        self._sender.post([local.PLACE, slot, *where, packed] if where else [local.EXPORT, [[slot, packed]]])
+        if self._lost:
+            self._lose()
+        return future
 
     def _memo(
         self,
@@ -284,7 +334,7 @@ class ProgramPort:
         code: bytes,
         payload: bytes,
         args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        kwargs: Mapping[str, Any],
         path: bytes,
     ) -> bytes:
         """How the ledger knows a call.  All results come here anyway, so that a skeleton's are kept whatever they
@@ -293,31 +343,7 @@ class ProgramPort:
         key = b"" if wish is Wish.NEVER else self._book.key(function, code, payload, args, kwargs, path)
         return key and (FAIR if wish is Wish.FAIR else KEEN) + key
 
-    # ---- the link --------------------------------------------------------------------------------------------
-
-    def _send(self) -> None:
-        """The body of the sender."""
-        queue = self._outgoing
-        ended = False
-        while not ended:
-            batch = []
-            with suppress(Empty):
-                batch.append(queue.get(timeout=LOOK_S if self._listener.unsure else None))
-                while len(batch) < BATCH_MAX:
-                    batch.append(queue.get_nowait())
-            messages = [message for message in batch if message is not None]
-            ended = len(messages) < len(batch)
-            wanted = self._listener.wanted()
-            if wanted is not None:
-                messages.insert(0, wanted)
-            if ended:
-                messages.append([local.BYE])
-            if not messages:
-                continue
-            with suppress(OSError):  # the receiver sees the end of the link too, and fails every future
-                self._link.send(*_together(messages))
-            del messages[:], batch[:]  # as in `_receive`
-        self._sent.set()
+    # ---- the receiver ----------------------------------------------------------------------------------------
 
     def _receive(self) -> None:
         """The body of the receiver."""
@@ -326,6 +352,9 @@ class ProgramPort:
                 for message in messages:
                     self._hear(message)
                 del message, messages[:]  # they may be large, and the next ones far
+                self._call_due()
+                if self._calls.are_waiting:
+                    self._sender.wake()
         finally:
             self._parted.set()
             if not self._closed:
@@ -334,9 +363,12 @@ class ProgramPort:
     def _hear(self, message: list[Any]) -> None:
         match message:
             case [local.DELIVER, slot, outcome]:
-                self._arrive(slot, outcome)
+                self._calls.arrive(slot, outcome)
+            case [local.PARTS, parts]:
+                for path, outcome in parts:
+                    self._calls.hear_of(path, outcome)
             case [local.NODES, nodes, cores]:
-                self._nodes, self.cores = nodes, cores
+                self._nodes, self._calls.cores = nodes, cores
             case [local.SAID, bundle]:
                 self._listener.take(bundle)
             case [local.BYE]:
@@ -351,42 +383,27 @@ class ProgramPort:
                 raise AssertionError(f"not a message for a program: {message!r}")
 
     def _lose(self) -> None:
-        with self._lock:
-            self._lost = True
-            lost, self._pending = self._pending, {}
+        self._lost = True
         self._begun.set()
+        lost = self._calls.lose()
         if lost:
             error = RootLostError(self._describe_loss())
-            for future in lost.values():
-                self._fill(future, FAILED, error)
-
-    def _arrive(self, slot: int, outcome: list[Any]) -> None:
-        with self._lock:
-            future = self._pending.pop(slot, None)
-            waiters = self._full(future, ARRIVED, outcome) if future is not None else []  # it was cancelled just now
-        for call in waiters:
-            call()
+            with self._lock:
+                for future in lost:
+                    self._fill(future, FAILED, error)
+            self._call_due()
 
     def _fill(self, future: Future[Any], status: Status, content: Any) -> None:
-        with self._lock:
-            waiters = self._full(future, status, content)
-        for call in waiters:
-            call()
-
-    def _full(self, future: Future[Any], status: Status, content: Any) -> list[Callable[[], object]]:
-        """Fill a future, under the lock; who has waited for that."""
+        """Under the lock; `_call_due` is to follow, without it."""
         future._content = content
         future._status = status
-        return self._waiters.pop(future, [])
+        if self._waiters:
+            self._due += self._waiters.pop(future, ())
 
-
-def _together(messages: list[list[Any]]) -> Iterator[list[Any]]:
-    """The same, with exports that follow each other in one message."""
-    for kind, group in itertools.groupby(messages, lambda message: message[0]):
-        if kind == local.EXPORT:
-            items = (item for _, [item] in group)
-            yield from ([local.EXPORT, chunk] for chunk in local.chunks(items, local.exported_bytes))
-        elif kind == local.CANCEL:
-            yield [local.CANCEL, [slot for _, slots in group for slot in slots]]
-        else:
-            yield from group
+    def _call_due(self) -> None:
+        """Let those know who have waited for what has been filled."""
+        if self._due:
+            with self._lock:
+                due, self._due = self._due, []
+            for call in due:
+                call()

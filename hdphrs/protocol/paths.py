@@ -62,6 +62,11 @@ def show_path(path: bytes) -> str:
     return ".".join(shown)
 
 
+def index_of(path: bytes) -> int:
+    """Of a task of the program, whose path is `first_index` of itself: which of them it is."""
+    return sum((byte & 0x7F) << 7 * place for place, byte in enumerate(path))
+
+
 def child_path(parent: bytes, index: int) -> bytes:
     """The path of the `index`-th child of the task at `parent`."""
     if index < 0x80:

@@ -11,21 +11,50 @@ from typing import Any, NoReturn
 
 from hdphrs.api.future import Future
 from hdphrs.protocol.paths import child_path
-from hdphrs.protocol.tasks import Spark
+from hdphrs.protocol.tasks import Spark, TaskRef
 from hdphrs.scheduler.reuse import Reuse
 
+Copy = tuple[TaskRef, int]
+"""(ref, replica)."""
 
-def _undecoded(*_: Any) -> NoReturn:
+
+def undecoded(*_: Any) -> NoReturn:
     raise AssertionError("an assigned task is decoded before it runs")
 
 
-class Assigned(Future[Any]):
+class Root(Future[Any]):
+    """A task that was not spawned in this process: the tasks above it on a stack descend from it."""
+
+    __slots__ = ()
+
+    @property
+    def path(self) -> bytes:
+        """Its own."""
+        raise NotImplementedError
+
+    @property
+    def copy(self) -> Copy:
+        """By what the node knows it, or the bundle that it belongs to."""
+        raise NotImplementedError
+
+    @property
+    def is_supervised(self) -> bool:
+        """Whether it is run again if it is lost."""
+        raise NotImplementedError
+
+    @property
+    def assigned(self) -> Assigned:
+        """What the node has handed over: itself, or the bundle that it belongs to."""
+        raise NotImplementedError
+
+
+class Assigned(Root):
     """A spark that the node has handed over; waits in the deque with the scheduler's own sparks until it runs."""
 
     __slots__ = ("careful", "reuse", "serial", "spark")
 
     def __init__(self, serial: int, spark: Spark) -> None:
-        self._function: Callable[..., Any] | None = _undecoded
+        self._function: Callable[..., Any] | None = undecoded
         self._parent = None
         self.serial: int = serial
         self.spark: Spark = spark
@@ -33,12 +62,37 @@ class Assigned(Future[Any]):
         self.reuse: Reuse | None = None
         """What it need not compute again, if it is run again."""
 
+    @property
+    def path(self) -> bytes:
+        return self.spark.task.path
 
-def root_of(future: Future[Any]) -> Assigned:
-    """The assigned task that this one descends from."""
+    @property
+    def copy(self) -> Copy:
+        return self.spark.ref, self.spark.replica
+
+    @property
+    def is_supervised(self) -> bool:
+        return self.spark.task.supervised
+
+    @property
+    def assigned(self) -> Assigned:
+        return self
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether only a part of it waits in the deque."""
+        return False
+
+    def give_back(self) -> list[object] | None:
+        """It was taken out of the deque, for others to run it: the item of RETURN, if there is to be one."""
+        return [list(self.spark.ref), self.spark.replica]
+
+
+def root_of(future: Future[Any]) -> Root:
+    """The task that this one descends from, and which was not spawned here."""
     while future._parent is not None:
         future = future._parent
-    assert isinstance(future, Assigned)
+    assert isinstance(future, Root)
     return future
 
 
@@ -58,8 +112,8 @@ def path_of(future: Future[Any]) -> bytes:
     while future._parent is not None:
         indices.append(future._index)
         future = future._parent
-    assert isinstance(future, Assigned)
-    path = future.spark.task.path
+    assert isinstance(future, Root)
+    path = future.path
     for index in reversed(indices):
         path = child_path(path, index)
     return path

@@ -101,9 +101,13 @@ class Exporter:
         """The slots of the sparks that have left; None if the node was told nothing."""
         exported: list[list[Any]] = []
         returned: list[list[Any]] = []
+        passed_on = False
         for future, function in taken:
             if isinstance(future, Assigned):
-                returned.append([list(future.spark.ref), future.spark.replica])
+                item = future.give_back()
+                if item is not None:
+                    returned.append(item)
+                passed_on = True
                 continue
             try:
                 task = self._encode(function, future._content, path_of(future), future.supervised)
@@ -116,7 +120,7 @@ class Exporter:
         if returned:
             messages.append([local.RETURN, returned])
         if not messages:
-            return None
+            return [] if passed_on else None
         self._tell(*messages)
         return [slot for slot, _ in exported]
 

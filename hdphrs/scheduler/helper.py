@@ -20,6 +20,7 @@ from time import perf_counter
 
 from hdphrs.api import future as fast
 from hdphrs.scheduler.answers import COST, Answers
+from hdphrs.scheduler.bundles import Bundles
 from hdphrs.scheduler.end import fail, leave
 from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.keep import GATHER_LOOKS, Keeper
@@ -54,6 +55,7 @@ class Helper:
         answers: Answers,
         voice: Voice,
         timers: Timers,
+        bundles: Bundles,
         flush: Callable[[], None],
         *,
         looks: bool,
@@ -74,6 +76,7 @@ class Helper:
         self._answers = answers
         self._voice = voice
         self._timers = timers
+        self._bundles = bundles
         self._flush = flush
         self._ident = 0
         self._woken, self._bell = os.pipe()
@@ -143,6 +146,7 @@ class Helper:
             self._read_mail()
             self._flush()
         if SPEAK in asked:
+            self._bundles.look()
             self._answer_demand()
             self._flush()
 
@@ -158,7 +162,8 @@ class Helper:
         if now_s >= self._look_s:
             self._look_s = now_s + self._keeper.look_s
             self._look()
-        if self._answers or self._voice:
+        self._bundles.look()
+        if self._answers or self._bundles.have_news or self._voice:
             self._flush()
 
     def _look(self) -> None:

@@ -35,7 +35,8 @@ from hdphrs.errors import CannotTravelError, UsageError
 from hdphrs.protocol.paths import child_path
 from hdphrs.protocol.tasks import NodeId, Outcome
 from hdphrs.scheduler.answers import COST, Answers
-from hdphrs.scheduler.assigned import Assigned, path_of, root_of
+from hdphrs.scheduler.assigned import Assigned, Root, path_of, root_of
+from hdphrs.scheduler.bundles import Bundle, Bundles, assigned
 from hdphrs.scheduler.end import fail, flush_streams, leave
 from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.finds import Finds
@@ -98,7 +99,16 @@ class Hub:
         self._timers = Timers()
         self._answers = Answers()
         self.voice: Voice = Voice(link)
-        self._stopper = Stopper(self._exporter, self._meter, line, self._answers.add)
+        self._bundles = Bundles(
+            book,
+            self._shelf,
+            self._meter,
+            enter=self._enter,
+            answer=self._answers.add,
+            after=self._after_call,
+            refuses=explain,
+        )
+        self._stopper = Stopper(self._exporter, self._meter, line, self._bundles, self._answers.add)
         self._helper = Helper(
             control,
             line,
@@ -110,6 +120,7 @@ class Hub:
             self._answers,
             self.voice,
             self._timers,
+            self._bundles,
             self._flush,
             looks=reliable,
         )
@@ -298,6 +309,8 @@ class Hub:
     def _suspend(self) -> None:
         """Leave the running task where it is until somebody has its greenlet go on."""
         task = fast.current, fast.spawned, self._root, self._meter.account, self._keeper.watcher.suspend()
+        if isinstance(self._root, Bundle):
+            self._bundles.pass_on(self._root)
         self._enter(None, None)
         self._stacks.suspend()
         fast.current, fast.spawned, root, account, sample = task
@@ -327,13 +340,16 @@ class Hub:
 
     def _execute(self, future: Future[Any], function: Callable[..., Any]) -> None:
         started_s = perf_counter()
-        if isinstance(future, Assigned):
+        if isinstance(future, Bundle):
+            self._bundles.run(future)
+        elif isinstance(future, Assigned):
             self._execute_assigned(future)
+            self._answers.took(future.spark.task, perf_counter() - started_s)
         else:
             future._status = RUNNING
             self._flush()
             account = self._open(future)
-            self._enter(root_of(future), account)
+            self._enter(root_of(future).assigned, account)
             error, value = self._call(future, function, future._content, {})
             if error is None:
                 self._meter.enter(account)
@@ -347,14 +363,24 @@ class Hub:
             future._status = DONE if error is None else FAILED
             self._waiting.wake(future)
             fast.ran += 1
+        self._look_up(future)
+
+    def _look_up(self, done: Future[Any]) -> None:
+        """A task has ended: look around."""
         if self._stopper.stopping:
-            self._stopper.ended(future)
+            self._stopper.ended(done)
             self._waiting.wake_all()
-        now_s = perf_counter()
-        if isinstance(future, Assigned):
-            self._answers.took(future.spark.task, now_s - started_s)
-        if now_s - self._polled_s > POLL_S:
+        if perf_counter() - self._polled_s > POLL_S:
             self._receive(block=False)
+
+    def _after_call(self, call: Root) -> bool:
+        """The same in the middle of a bundle; whether others are to have the core first."""
+        self._look_up(call)
+        if self._timers:
+            self._timers.fire()
+        if self._line.demand and fast.sparks:
+            self._exporter.export()
+        return bool(self._stacks.ready or self._waiting.in_place)
 
     def _execute_assigned(self, future: Assigned) -> None:
         spark = future.spark
@@ -442,9 +468,10 @@ class Hub:
     def _flush(self, *more: list[Any]) -> None:
         """Send what has gathered, and more; the helper thread may do the same at the same time."""
         answers = self._answers.take()
-        if answers:
+        parts = self._bundles.parts()
+        if answers or parts:
             self.voice.finish()
-        messages = [*self.voice.gathered(), *self._keeper.gathered(), *answers, *more]
+        messages = [*self.voice.gathered(), *self._keeper.gathered(), *parts, *answers, *more]
         if messages:
             self._tell(*messages)
         if answers:
@@ -463,8 +490,7 @@ class Hub:
                         self._deliver(future, unpack_outcome(outcome), Share(own_s, here_s))
                 case [local.START, sparks]:
                     self._hungry = False
-                    assigned = [Assigned(serial, unpack_spark(spark)) for serial, spark in sparks]
-                    fast.sparks.extend(reversed(assigned))
+                    fast.sparks.extend(reversed([assigned(serial, unpack_spark(spark)) for serial, spark in sparks]))
                 case [local.STOP, copies]:
                     self._hungry = False  # as with DELIVER
                     self._stopper.stop_copies(copies)

@@ -110,7 +110,7 @@ class Keeper:
         """
         enough_s = self._cost_s * self.nodes
         keen = self._ledger and wish_of(function) is Wish.ALWAYS
-        if not (keen or cost_s >= enough_s) or not root_of(future).spark.task.supervised:
+        if not (keen or cost_s >= enough_s) or not root_of(future).is_supervised:
             return
         outcome = dump_result(name_of(function), value, cost_s)
         if outcome.verdict is not Verdict.VALUE:

@@ -14,7 +14,9 @@ from typing import Any
 from hdphrs.api import future as fast
 from hdphrs.api.future import DONE, FAILED, Future, take
 from hdphrs.errors import Cancelled
-from hdphrs.scheduler.assigned import Assigned, is_below
+from hdphrs.protocol.tasks import TaskRef
+from hdphrs.scheduler.assigned import Assigned, Root, is_below
+from hdphrs.scheduler.bundles import Bundles
 from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.meter import Meter
 from hdphrs.wire.codec import pack_outcome
@@ -25,25 +27,31 @@ from hdphrs.wire.values import dump_error
 class Stopper:
     """Those of one scheduler."""
 
-    def __init__(self, exporter: Exporter, meter: Meter, line: Line, answer: Callable[[list[Any]], None]) -> None:
+    def __init__(
+        self, exporter: Exporter, meter: Meter, line: Line, bundles: Bundles, answer: Callable[[list[Any]], None]
+    ) -> None:
         """`answer` takes the result of an assigned task."""
         self.stopping: dict[Future[Any], None] = {}
         """Tasks that have started and are to end."""
         self._exporter = exporter
         self._meter = meter
         self._line = line
+        self._bundles = bundles
         self._answer = answer
 
     def stop_copies(self, copies: Iterable[Any]) -> None:
         """STOP: what the node wants no more, if it is still here."""
-        wanted = {(*ref, replica) for ref, replica in copies}
+        unwanted = {(TaskRef(*ref), replica) for ref, replica in copies}
+        self._bundles.stop(unwanted)
         for future in list(fast.sparks):
-            if isinstance(future, Assigned) and _copy(future) in wanted and take(future) is not None:
+            if not isinstance(future, Assigned) or future.copy not in unwanted or future.has_begun:
+                continue
+            if take(future) is not None:
                 spark = future.spark
                 outcome = dump_error(spark.task.name, Cancelled("the task was cancelled before it had started"))
                 self._answer([list(spark.ref), spark.replica, pack_outcome(outcome), 0.0, 0.0])
         for future in self._meter.owners():
-            if isinstance(future, Assigned) and _copy(future) in wanted:
+            if isinstance(future, Root) and future.copy in unwanted:
                 self.stop(future)
 
     def stop(self, task: Future[Any]) -> None:
@@ -78,7 +86,3 @@ class Stopper:
 
     def _is_stopping(self, task: Future[Any] | None) -> bool:
         return task is not None and any(one is task or is_below(task, one) for one in list(self.stopping))
-
-
-def _copy(future: Assigned) -> tuple[int, int, int, int]:
-    return (*future.spark.ref, future.spark.replica)

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, TextIO, cast
 
 from hdphrs.api import future as fast
 from hdphrs.api.future import Future, name_of
-from hdphrs.scheduler.assigned import Assigned, path_of
+from hdphrs.scheduler.assigned import Assigned, Root, path_of
 from hdphrs.scheduler.note import plain
 from hdphrs.wire import local, said
 from hdphrs.wire.said import Allowance, Wanted
@@ -267,7 +267,7 @@ def _who(author: Future[Any] | None) -> list[Any]:
     """Whose words these are; the node knows the place."""
     if author is None:
         return ["", "", b""]
-    name = author.spark.task.name if isinstance(author, Assigned) else _name_in_place(author)
+    name = author.assigned.spark.task.name if isinstance(author, Root) else _name_in_place(author)
     return ["", name, path_of(author)]
 
 

@@ -107,14 +107,25 @@ class CodeBook:
             CannotTravelError: function or arguments do not pickle, or are too large; the message names the task and
                 the culprit.
         """
-        page = self._pages.get(id(function))
-        if page is not None and page.function() is function and (page.digest or page.data) and page.watch.holds():
-            digest, data = page.digest, page.data
-        else:
-            digest, data = self._pickle(function, name)
+        digest, data = self.code_of(name, function)
         if digest:
             return digest, dump_arguments(name, args, kwargs, self.chance)
         return INLINE, dump_arguments(name, args, kwargs, self.chance, data)
+
+    def code_of(self, name: str, function: Callable[..., Any]) -> tuple[bytes, bytes]:
+        """The function as (code digest, nothing that is of use), or else as (`INLINE`, its pickle).
+
+        Raises:
+            CannotTravelError: it does not pickle, or is too large.
+        """
+        return self.known_code_of(function) or self._pickle(function, name)
+
+    def known_code_of(self, function: Callable[..., Any]) -> tuple[bytes, bytes] | None:
+        """The same, if it has been asked before, and the function has not changed."""
+        page = self._pages.get(id(function))
+        if page is not None and page.function() is function and (page.digest or page.data) and page.watch.holds():
+            return page.digest, page.data
+        return None
 
     def key(
         self,
@@ -247,6 +258,17 @@ class CodeShelf:
             return function, args, kwargs
         *_, self._book.chance = arguments
         return function, arguments[:-1], {}
+
+    def function(self, name: str, digest: bytes) -> Callable[..., Any]:
+        """The function behind a digest.
+
+        Raises:
+            CannotTravelError: it does not unpickle here.
+        """
+        try:
+            return self._functions.get(digest) or self._unpack(digest)
+        except BaseException as error:
+            raise CannotTravelError(f"task {name} does not unpickle here: {reason(error)}") from error
 
     def _unpack(self, digest: bytes) -> Callable[..., Any]:
         limit, path, data = msgpack.unpackb(bytes(self._taught[digest]))

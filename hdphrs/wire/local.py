@@ -36,12 +36,14 @@ REUSED: Final = 16  # [REUSED, used, mismatched]: pieces that a re-run has used;
 CANCEL: Final = 17  # [CANCEL, [slot, ...]]: nobody waits for these futures any more
 ABOUT: Final = 14  # [ABOUT, serial, summary]: the arguments of a task that has crashed before, and is tried again
 BEGUN: Final = 19  # [BEGUN, ref, replica]: a task begins that may run for so long only
+CALLED: Final = 33  # [CALLED, more]: calls of bundles that have been run beyond one for each bundle answered
 FOUND: Final = 30  # [FOUND, topic, rank, find], both ways: what a task of a search has found, see api/board.py
 SAID: Final = 31  # [SAID, [item, ...]]: what tasks say, see said.py; from the root node to the program [SAID, bundle]
 
 # From the node.
 START: Final = 9  # [START, [[serial, spark], ...]]
 DELIVER: Final = 10  # [DELIVER, slot, outcome]; to a scheduler [DELIVER, slot, outcome, own_s, here_s]
+PARTS: Final = 32  # [PARTS, [[path, outcome], ...]]: to the program, of bundles that have not been answered
 NODES: Final = 11  # [NODES, [own id, other ids ...]]; to the program [NODES, ids, cores of them all]
 QUIT: Final = 12  # [QUIT]
 STOP: Final = 18  # [STOP, [[ref, replica], ...]]: nobody wants these any more

@@ -88,6 +88,11 @@ def dump_arguments(
     size += FUNCTION_SIZE_BYTES + len(function)
     if size > PAYLOAD_BYTES_MAX:
         raise too_large(f"the function and the arguments of task {name} are", size)
+    return with_function(function, pickled, buffers)
+
+
+def with_function(function: bytes, pickled: bytes, buffers: Sequence[memoryview] = ()) -> bytes:
+    """The payload of a call whose function travels in front of its arguments."""
     return gather(len(function).to_bytes(FUNCTION_SIZE_BYTES, "big") + function, pickled, buffers)
 
 

@@ -25,6 +25,9 @@ from hdphrs.wire.values import dump_result, load_outcome
 DEADLINE_S = 20.0
 
 
+SKIPPED = (local.HUNGRY, local.READY, local.CODE, local.ABOUT, local.REUSED)
+
+
 class FakeNode:
     """Hands tasks to one scheduler, and reads what it says, one message at a time."""
 
@@ -36,19 +39,19 @@ class FakeNode:
         self.link = local.Link(self.process.work)
         self.book = CodeBook(lambda digest, data: self.link.send([local.CODE, digest, data]))
         self.serial = 0
-        self._heard: list[list[Any]] = []
+        self.heard: list[list[Any]] = []
 
-    def hear(self, kind: int) -> list[Any]:
-        """The next message, which must be of this kind (hunger is skipped)."""
+    def hear(self, kind: int, *skipped: int) -> list[Any]:
+        """The next message, which must be of this kind (hunger is skipped, and what else is named)."""
         while True:
-            if not self._heard:
+            if not self.heard:
                 received = self.link.receive(block=True)
                 assert received is not None, "the scheduler has ended"
-                self._heard = received
-            message = self._heard.pop(0)
+                self.heard = received
+            message = self.heard.pop(0)
             if message[0] == kind:
                 return message
-            assert message[0] in (local.HUNGRY, local.READY, local.CODE, local.ABOUT, local.REUSED), message
+            assert message[0] in (*SKIPPED, *skipped), message
 
     def messages(self) -> list[list[Any]]:
         """What has arrived by now."""

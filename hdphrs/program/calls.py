@@ -1,0 +1,398 @@
+"""The program's calls on their way: those that wait here, those that are in the cluster, alone or in bundles.
+
+What lives here: what is sent next, and what becomes of it (decision 16).  What does not: spawn and get (`port.py`), and
+who sends (`sender.py`).
+
+Theory of operation
+-------------------
+
+Calls wait in the order of their spawns until there is room in the cluster: for so many tasks a core that no core waits
+for the program.  So what waits costs a future and its arguments, and when a call is sent it is known by then how long
+others of its kind have taken.  Those that are short go in bundles: a bundle takes a few milliseconds, and no more than
+a fair share of what waits.  A kind of which nothing is known goes alone.
+
+A bundle comes back with all outcomes.  If it takes long, outcomes come before it, or a call comes back that has not
+been made, which is sent again.  If its process or node has died, it comes back without any, and its calls are sent
+alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Iterator, Sized
+from operator import attrgetter
+from typing import Any, Final, TypeVar
+
+from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status
+from hdphrs.errors import Cancelled
+from hdphrs.protocol.paths import PROGRAM_PATH, child_path, index_of
+from hdphrs.protocol.tasks import Task, Verdict
+from hdphrs.wire.bundle import (
+    RETURNED,
+    Arguments,
+    Packed,
+    bundle_path,
+    pack_calls,
+    payload_of,
+    unpack_answer,
+)
+from hdphrs.wire.bundle import Calls as Contents
+from hdphrs.wire.codec import pack_outcome, pack_task, unpack_outcome
+
+T = TypeVar("T")
+
+ARRIVED: Final = Status("arrived")
+"""The outcome is here as bytes; the first `get` unpickles it, in its own thread."""
+
+HERE: Final = Status("here")
+"""The value is here; before the first `get` returns it, what its task has said is to be shown."""
+
+TASKS_PER_CORE: Final = 32
+"""That are in the cluster at a time, each with one call."""
+
+BUNDLE_WEIGHT: Final = 4
+"""A bundle takes the room of so many of them."""
+
+BUNDLE_S: Final = 4e-3
+"""How long a bundle is to take; what surrounds it takes some 0.1 ms of processor time."""
+
+CALLS_MAX: Final = 512
+"""Calls of one bundle."""
+
+BUNDLE_BYTES_MAX: Final = 32 << 10
+"""Arguments of one bundle that are pickled already; and values that are expected from it."""
+
+SHARES_PER_CORE: Final = 4
+"""A bundle has no more of the calls that wait than one of so many equal parts."""
+
+SCAN_MAX: Final = 4
+"""Calls that are looked at for one of the same kind."""
+
+LAST: Final = 0.25
+"""Weight of the last outcome in what is expected of the next."""
+
+JUMP_MAX: Final = 4.0
+"""So many times what was expected is the most that the last outcome counts for: the processor may have been taken away
+from it."""
+
+JUMP_S: Final = 20e-6
+"""Less than this is no jump."""
+
+_RETURNED: Final = pack_outcome(RETURNED)
+
+
+class Kind:
+    """Calls of one function, which are expected to take equally long."""
+
+    __slots__ = ("bytes", "chance", "code", "cost_s", "function", "name", "solitary", "supervised", "whole")
+
+    def __init__(
+        self, name: str, code: bytes, function: bytes, supervised: bool, chance: bytes, *, alone: bool = False
+    ) -> None:
+        """
+        Args:
+            code: the digest of the function.
+            function: its pickle, if it travels inline.
+            chance: see `hdphrs.wire.code.CodeBook`.
+            alone: each call is a task of its own, whatever it takes.
+        """
+        self.name: str = name
+        self.code: bytes = code
+        self.function: bytes = function
+        self.supervised: bool = supervised
+        self.chance: bytes = chance
+        self.cost_s: float = -1.0
+        """What a call takes; negative if nobody knows."""
+        self.bytes: int = 0
+        """How large a value is, pickled."""
+        self.solitary: Kind = self if alone else Kind(name, code, function, supervised, chance, alone=True)
+        """The same function, of calls that must go alone."""
+        self.whole: Kind = self if alone else Kind(name, code, b"", supervised, chance, alone=True)
+        """And of those whose arguments are the payload, the function included."""
+
+    def learn(self, cost_s: float, size: int) -> None:
+        """So it has been with a call, or with several on the average."""
+        if self.cost_s < 0:
+            self.cost_s = cost_s
+        else:
+            self.cost_s += LAST * (min(cost_s, JUMP_MAX * max(self.cost_s, JUMP_S)) - self.cost_s)
+        self.bytes = max(size, self.bytes - self.bytes // 4)
+
+    def jump(self) -> None:
+        """A bundle takes longer than was expected."""
+        self.cost_s = JUMP_MAX * max(self.cost_s, JUMP_S)
+
+    def fit(self, share: int) -> int:
+        """How many calls make a bundle; at most a share of what waits."""
+        if self.cost_s < 0 or self.solitary is self:
+            return 1
+        by_time, by_size = int(BUNDLE_S / max(self.cost_s, 1e-9)), BUNDLE_BYTES_MAX // max(self.bytes, 1)
+        return max(1, min(share, CALLS_MAX, by_time, by_size))
+
+
+class CallFuture(Future[T]):
+    """The future of a call that the program has spawned.
+
+    While it is empty, `_content` says where the call is: None if it waits here, the slot of a task, or a `Bundle`.
+    """
+
+    __slots__ = ("_arguments", "_kind")
+
+    _arguments: Arguments
+    _kind: Kind
+
+    @property
+    def _path(self) -> bytes:
+        return child_path(PROGRAM_PATH, self._index)
+
+
+class Bundle:
+    """Calls that have been sent together."""
+
+    __slots__ = ("futures", "is_late", "kind", "number", "slot")
+
+    def __init__(self, slot: int, number: int, kind: Kind, futures: list[CallFuture[Any]]) -> None:
+        self.slot: int = slot
+        self.number: int = number
+        self.kind: Kind = kind
+        self.futures: list[CallFuture[Any]] = sorted(futures, key=_index)
+        """In the order of their spawns."""
+        self.is_late: bool = False
+        """Whether it has given calls back."""
+
+    def find(self, index: int) -> CallFuture[Any] | None:
+        """The future of the program's so-many-th call, if it is one of these."""
+        place = bisect_left(self.futures, index, key=_index)
+        future = self.futures[place] if place < len(self.futures) else None
+        return future if future is not None and future._index == index else None
+
+
+class Calls:
+    """Those of one program."""
+
+    def __init__(self, lock: threading.RLock, fill: Callable[[Future[Any], Status, Any], None], said: Sized) -> None:
+        """
+        Args:
+            lock: guards the status of futures; it is taken in here, and held while `fill` is called.
+            fill: fills a future.
+            said: what tasks have said, and has not been shown.
+        """
+        self.cores: int = 0
+        """Schedulers of all live nodes together."""
+        self._lock = lock
+        self._fill = fill
+        self._said = said
+        self._waiting: deque[CallFuture[Any]] = deque()
+        self._alone: dict[int, Future[Any]] = {}
+        """By slot, the tasks in the cluster that are one call; those that were placed, too."""
+        self._bundles: dict[int, Bundle] = {}
+        self._load = 0
+        """The room that they take."""
+        self._slots = itertools.count()
+        self._numbers = itertools.count()
+
+    @property
+    def are_waiting(self) -> bool:
+        """Whether something could be sent now."""
+        return bool(self._waiting) and self._load < self._room
+
+    @property
+    def _room(self) -> int:
+        return TASKS_PER_CORE * max(self.cores, 1)
+
+    def add(self, future: CallFuture[Any]) -> None:
+        """It is to be sent."""
+        self._waiting.append(future)
+
+    def place(self, future: Future[Any]) -> int:
+        """A call that goes to a node of its own at once; its slot."""
+        with self._lock:
+            slot = future._content = next(self._slots)
+            self._alone[slot] = future
+        return slot
+
+    def cancel(self, future: Future[Any]) -> list[int] | None:
+        """Give up a future: the slots that nobody wants any more; None if it is full."""
+        with self._lock:
+            if future._status is not AWAY:
+                return None
+            place = future._content
+            self._fill(future, FAILED, Cancelled("the task was cancelled"))
+            if isinstance(place, Bundle):
+                # Those that are with it are cheap, and begin again; what is not begins to come back at once.
+                return [place.slot] if self._recall(place) else []
+            if place is None:
+                return []  # `take` passes over it
+            if self._alone.pop(place, None) is not None and isinstance(future, CallFuture):
+                self._load -= 1
+            return [place]
+
+    def lose(self) -> list[Future[Any]]:
+        """Nothing of this will come back: the futures that are empty."""
+        with self._lock:
+            bundles = [future for bundle in self._bundles.values() for future in bundle.futures]
+            lost = [*self._alone.values(), *bundles, *self._waiting]
+            self._alone, self._bundles, self._waiting = {}, {}, deque()
+            return [future for future in lost if future._status is AWAY]
+
+    # ---- what is sent ----------------------------------------------------------------------------------------
+
+    def take(self, tasks_max: int) -> Iterator[list[Any]]:
+        """Items of EXPORT, as many as there is room for; in the sender."""
+        for _ in range(tasks_max):
+            with self._lock:
+                unit = self._next()
+            if unit is None:
+                return
+            yield [unit.slot, _pack_bundle(unit)] if isinstance(unit, Bundle) else [unit._content, _pack_call(unit)]
+
+    def _next(self) -> CallFuture[Any] | Bundle | None:
+        first = self._first()
+        if first is None:
+            return None
+        kind = first._kind
+        wanted = kind.fit(-(-len(self._waiting) // (SHARES_PER_CORE * max(self.cores, 1))))
+        futures = [first] if wanted < 2 else self._gather(first, wanted)
+        slot = next(self._slots)
+        if len(futures) < 2:
+            self._load += 1
+            first._content = slot
+            self._alone[slot] = first
+            return first
+        self._load += BUNDLE_WEIGHT
+        bundle = self._bundles[slot] = Bundle(slot, next(self._numbers), kind, futures)
+        for future in futures:
+            future._content = bundle
+        return bundle
+
+    def _first(self) -> CallFuture[Any] | None:
+        """The next one that is still wanted, if there is room for it."""
+        while self.are_waiting:
+            future = self._waiting.popleft()
+            if future._status is AWAY:
+                return future
+        return None
+
+    def _gather(self, first: CallFuture[Any], wanted: int) -> list[CallFuture[Any]]:
+        """The first and others of its kind that come soon after."""
+        kind, waiting = first._kind, self._waiting
+        futures = [first]
+        aside = []
+        size = _size(first)
+        for _ in range(SCAN_MAX * wanted):
+            if len(futures) == wanted or size > BUNDLE_BYTES_MAX or not waiting:
+                break
+            future = waiting.popleft()
+            if future._kind is not kind:
+                aside.append(future)
+            elif future._status is AWAY:
+                futures.append(future)
+                size += _size(future)
+        waiting.extendleft(reversed(aside))
+        return futures
+
+    # ---- what comes back -------------------------------------------------------------------------------------
+
+    def arrive(self, slot: int, packed: Packed) -> None:
+        """The outcome of a task; nothing is done if it was cancelled just now."""
+        with self._lock:
+            future = self._alone.pop(slot, None)
+            bundle = None if future is not None else self._bundles.pop(slot, None)
+            if isinstance(future, CallFuture):
+                self._load -= 1
+                outcome = unpack_outcome(packed)
+                if outcome.verdict in (Verdict.VALUE, Verdict.RAISED):
+                    future._kind.learn(outcome.cost_s, len(outcome.data))
+            if future is not None:
+                self._fill(future, ARRIVED, packed)
+            if bundle is not None:
+                self._load -= BUNDLE_WEIGHT
+                self._open(bundle, packed)
+
+    def hear_of(self, path: bytes, packed: Packed) -> None:
+        """What has become of a call, before its bundle has come back."""
+        index = index_of(path)
+        with self._lock:
+            for bundle in self._bundles.values():
+                future = bundle.find(index)
+                if future is None or future._content is not bundle:
+                    continue
+                if packed == _RETURNED:
+                    if not bundle.is_late:
+                        bundle.is_late = True
+                        bundle.kind.jump()
+                    self._send_again([future], future._kind)
+                else:
+                    self._fill(future, ARRIVED, packed)
+                return
+
+    def _open(self, bundle: Bundle, packed: Packed) -> None:
+        outcome = unpack_outcome(packed)
+        empty = [future for future in bundle.futures if future._content is bundle]
+        if outcome.verdict is Verdict.CRASHED:
+            self._send_again(empty, bundle.kind.solitary)
+            return
+        if outcome.verdict is not Verdict.VALUE:
+            for future in empty:
+                self._fill(future, ARRIVED, packed)
+            return
+        answer = unpack_answer(outcome.data)
+        if answer is None:
+            self._send_again(empty, bundle.kind.solitary)
+            return
+        count = len(bundle.futures)
+        bundle.kind.learn(outcome.cost_s / count, len(outcome.data) // count)
+        others, fill = answer.others, self._fill
+        status = HERE if self._said else DONE
+        again = []
+        for place, (future, value) in enumerate(zip(bundle.futures, answer.values, strict=True)):
+            if future._content is not bundle:
+                continue
+            if place not in others:
+                fill(future, status, value)
+            elif (other := others[place]) is not None:
+                fill(future, ARRIVED, other)
+            else:
+                again.append(future)
+        self._send_again(again, bundle.kind)
+
+    def _recall(self, bundle: Bundle) -> bool:
+        """One of these was cancelled: the others are sent again; whether it was there."""
+        if self._bundles.pop(bundle.slot, None) is None:
+            return False
+        self._load -= BUNDLE_WEIGHT
+        for future in bundle.futures:
+            if future._content is bundle:
+                future._content = None
+                self._waiting.append(future)
+        return True
+
+    def _send_again(self, futures: list[CallFuture[Any]], kind: Kind) -> None:
+        for future in futures:
+            future._content = None
+            future._kind = kind
+        self._waiting.extendleft(reversed(futures))
+
+
+_index = attrgetter("_index")
+
+
+def _size(future: CallFuture[Any]) -> int:
+    return 0 if isinstance(future._arguments, tuple) else len(future._arguments)
+
+
+def _pack_call(future: CallFuture[Any]) -> list[object]:
+    kind = future._kind
+    payload = payload_of(kind.function, future._arguments, kind.chance)
+    return pack_task(Task(kind.name, future._path, kind.code, payload, kind.supervised))
+
+
+def _pack_bundle(bundle: Bundle) -> list[object]:
+    kind = bundle.kind
+    indices = [future._index for future in bundle.futures]
+    arguments = [future._arguments for future in bundle.futures]
+    payload = pack_calls(Contents(indices, kind.function, kind.chance, arguments))
+    return pack_task(Task(kind.name, bundle_path(bundle.number), kind.code, payload, kind.supervised))

@@ -1,0 +1,100 @@
+"""The thread that sends.
+
+What lives here: it sleeps until there is something to send, and sends what there is in one frame.  No other thread ever
+writes to the link, so that a Ctrl-C cannot cut a frame in two.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import groupby
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from hdphrs.program.calls import Calls
+from hdphrs.program.listener import LOOK_S, Listener
+from hdphrs.wire import local
+
+BATCH_MAX = 4096
+"""Tasks that leave together at most."""
+
+
+class Sender:
+    """That of one program."""
+
+    def __init__(self, link: local.Link, calls: Calls, listener: Listener) -> None:
+        """`calls` are sent when there is room for them, and what the `listener` wants to hear, when that changes."""
+        self._link = link
+        self._calls = calls
+        self._listener = listener
+        self._posted: deque[list[Any]] = deque()
+        self._bell: SimpleQueue[None] = SimpleQueue()
+        self._asleep = False
+        self._ended = threading.Event()
+
+    def start(self) -> None:
+        """Begin."""
+        threading.Thread(target=self._run, name="hdphrs-sender", daemon=True).start()
+
+    def post(self, message: list[Any]) -> None:
+        """This is to be sent, too."""
+        self._posted.append(message)
+        self.wake()
+
+    def wake(self) -> None:
+        """There may be something to send.  Any thread may say so, the more often the better."""
+        if self._asleep:
+            self._bell.put(None)
+
+    def end(self, deadline_s: float) -> bool:
+        """Send what was posted, and that the program has ended; wait for that so long, whether it has happened."""
+        self.post([local.BYE])
+        return self._ended.wait(deadline_s)
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            self._sleep()
+            # In this order: nothing overtakes its code, nor a cancellation what it cancels.
+            exported = list(self._calls.take(BATCH_MAX))
+            posted = []
+            with suppress(IndexError):
+                while True:
+                    posted.append(self._posted.popleft())
+            messages = list(_together(posted, exported))
+            wanted = self._listener.wanted()
+            if wanted is not None:
+                messages.insert(0, wanted)
+            if messages:
+                with suppress(OSError):  # the receiver sees the end of the link too, and fails every future
+                    self._link.send(*messages)
+            if [local.BYE] in posted:
+                self._ended.set()
+            del exported, posted, messages  # they may be large, and the next ones far
+
+    def _sleep(self) -> None:
+        """Until there may be something to send."""
+        self._asleep = True
+        if not self._posted and not self._calls.are_waiting:
+            with suppress(Empty):
+                self._bell.get(timeout=LOOK_S if self._listener.unsure else None)
+        self._asleep = False
+        for _ in range(self._bell.qsize()):
+            self._bell.get()
+
+
+def _together(posted: Iterable[list[Any]], exported: list[list[Any]]) -> Iterator[list[Any]]:
+    """What was posted, around the exports: code before them."""
+    codes = [message for message in posted if message[0] == local.CODE]
+    yield from codes
+    yield from ([local.EXPORT, chunk] for chunk in local.chunks(exported, local.exported_bytes))
+    for kind, group in groupby((message for message in posted if message[0] != local.CODE), lambda one: one[0]):
+        if kind == local.EXPORT:
+            items = (item for _, [item] in group)
+            yield from ([local.EXPORT, chunk] for chunk in local.chunks(items, local.exported_bytes))
+        elif kind == local.CANCEL:
+            yield [local.CANCEL, [slot for _, slots in group for slot in slots]]
+        else:
+            yield from group

@@ -1,0 +1,236 @@
+"""Bundles in one scheduler process, with the test as its node and its program."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hdphrs import get, spawn
+from hdphrs.protocol.paths import index_of
+from hdphrs.protocol.tasks import PROGRAM, ROOT, Crash, Outcome, Spark, Task, TaskRef
+from hdphrs.scheduler.assigned import path_of
+from hdphrs.wire import local
+from hdphrs.wire.bundle import RETURNED, Answer, Calls, bundle_path, pack_calls, unpack_answer
+from hdphrs.wire.codec import pack_outcome, pack_spark, unpack_outcome, unpack_piece
+from hdphrs.wire.values import dump_result, load_outcome
+from tests.scheduler.test_process import FakeNode
+
+FIRST = 7
+"""Index of the first call."""
+
+
+def bundle(
+    node: FakeNode,
+    function: Callable[..., Any],
+    *arguments: tuple[Any, ...] | bytes,
+    replica: int = 0,
+    crashes: int = 0,
+) -> list[Any]:
+    """Hand over a bundle; its copy."""
+    node.serial += 1
+    code, data = node.book.code_of("f", function)
+    calls = Calls(range(FIRST, FIRST + len(arguments)), b"" if code else data, b"", arguments)
+    task = Task("f", bundle_path(node.serial), code, pack_calls(calls))
+    ref = TaskRef(ROOT, PROGRAM, node.serial)
+    spark = Spark(ref, replica, task, (Crash("localhost", 1, "was killed"),) * crashes)
+    node.link.send([local.START, [[node.serial, pack_spark(spark)]]])
+    return [list(ref), replica]
+
+
+def answer(node: FakeNode) -> Answer | None:
+    """The next result, which is a bundle's."""
+    [[_, _, outcome, *_]] = node.hear(local.RESULTS, local.CALLED, local.KEEP)[1]
+    return unpack_answer(unpack_outcome(outcome).data)
+
+
+def run(node: FakeNode, function: Callable[..., Any], *arguments: tuple[Any, ...] | bytes) -> dict[int, Any]:
+    """What all calls of a bundle come to, by their places; those that a slow machine has given back go once more."""
+    come_to: dict[int, Any] = {}
+    while places := [place for place in range(len(arguments)) if place not in come_to]:
+        bundle(node, function, *[arguments[place] for place in places])
+        got = answer(node)
+        assert got is not None
+        for number, place in enumerate(places):
+            if number not in got.others:
+                come_to[place] = got.values[number]
+            elif got.others[number] is not None:
+                come_to[place] = value_of(got.others[number])
+    return come_to
+
+
+def begin(node: FakeNode, begun: Path, function: Callable[..., Any], *arguments: tuple[Any, ...]) -> list[Any]:
+    """Hand over a bundle of which the first call makes a file; its copy, when it does."""
+    while True:
+        copy = bundle(node, function, *arguments)
+        while not begun.exists():
+            if select.select([node.process.work], [], [], 0.01)[0]:
+                said = node.link.receive(block=True) or []
+                if any(message[0] == local.RESULTS for message in said):
+                    break  # all of it has been given back
+                node.heard += said
+        else:
+            return copy
+
+
+def parts(node: FakeNode) -> dict[int, Outcome]:
+    """The next outcomes that come before their bundle, by index."""
+    pieces = [unpack_piece(piece) for piece in node.hear(local.KEEP, local.CALLED)[1]]
+    return {index_of(piece.path): piece.outcome for piece in pieces}
+
+
+def value_of(outcome: list[object] | None) -> Any:
+    assert outcome is not None
+    return load_outcome(unpack_outcome(outcome))[1]
+
+
+def half(n: Any) -> Any:
+    if n == 13:
+        raise ValueError("unlucky")
+    return [n / 2] if isinstance(n, str) or n > 100 else n / 2
+
+
+def test_each_call_has_its_own_outcome(node: FakeNode) -> None:
+    got = run(node, half, (4,), (13,), (200,), pickle.dumps((6, b"")), b"no pickle", ("x",), (8,))
+    assert [got[place] for place in (0, 2, 3, 6)] == [2.0, [100.0], 3.0, 4.0]
+    assert str(got[1]) == "unlucky"
+    assert "does not unpickle here" in str(got[4])
+    assert isinstance(got[5], TypeError)
+
+
+def test_a_function_that_travels_inline_is_every_calls_own(node: FakeNode) -> None:
+    seen: list[int] = []
+
+    def remember(n: int) -> int:
+        seen.append(n)
+        return len(seen)
+
+    assert run(node, remember, (1,), (2,), (3,)) == {0: 1, 1: 1, 2: 1}
+
+
+def test_a_value_that_does_not_pickle_is_the_error_of_its_call_alone(node: FakeNode) -> None:
+    got = run(node, lambda n: threading.Lock() if n else n, (0,), (1,), (0,))
+    assert (got[0], got[2]) == (0, 0)
+    assert "does not pickle" in str(got[1])
+
+
+def same(n: int) -> int:
+    return n
+
+
+def doubled(n: int) -> int:
+    return 2 * get(spawn(same, n))
+
+
+def test_calls_spawn_and_get_in_place(node: FakeNode) -> None:
+    assert run(node, doubled, *[(n,) for n in range(50)]) == {n: 2 * n for n in range(50)}
+
+
+def path_of_child(n: int) -> bytes:
+    """Of the second one."""
+    spawn(same, n)
+    return path_of(spawn(same, n))
+
+
+def test_children_of_a_call_have_its_own_path(node: FakeNode) -> None:
+    [first, second] = run(node, path_of_child, (1,), (2,)).values()
+    assert {first, second} <= {bytes((FIRST, 1)), bytes((FIRST + 1, 1))}
+
+
+@pytest.mark.parametrize("again", [{"replica": 1}, {"crashes": 1}])
+def test_a_bundle_that_is_run_again_runs_nothing(node: FakeNode, again: dict[str, int]) -> None:
+    bundle(node, os._exit, (1,), **again)
+    assert answer(node) is None
+
+
+def block(folder: str, n: int) -> int:
+    """The first call of all waits for a file."""
+    if n == 0:
+        Path(folder, "blocked").touch()
+        while not Path(folder, "go").exists():
+            pass
+    return n
+
+
+def test_a_call_that_takes_long_holds_back_neither_what_is_done_nor_what_has_not_begun(
+    node: FakeNode, tmp_path: Path
+) -> None:
+    begin(node, tmp_path / "blocked", block, *[(str(tmp_path), n) for n in range(5)])
+    heard: dict[int, Outcome] = {}
+    while len(heard) < 4:
+        heard |= parts(node)
+    assert heard == dict.fromkeys(range(FIRST + 1, FIRST + 5), RETURNED)
+    (tmp_path / "go").touch()
+    got = answer(node)
+    assert got is not None
+    assert got.values[0] == 0
+    assert got.others == dict.fromkeys(range(1, 5))
+
+
+def wait_for_other(folder: str, n: int) -> int:
+    """The first call waits for a child that somebody else has taken."""
+    if n == 0:
+        future = spawn(same, n)
+        Path(folder, "waits").touch()
+        return get(future)
+    return n
+
+
+def test_while_a_call_waits_the_others_go_on(node: FakeNode, tmp_path: Path) -> None:
+    node.process.line.want(True)
+    begin(node, tmp_path / "waits", wait_for_other, *[(str(tmp_path), n) for n in range(20)])
+    [[slot, _]] = node.hear(local.EXPORT, local.CALLED)[1]
+    heard: dict[int, Outcome] = {}
+    while len(heard) < 19:
+        heard |= parts(node)
+    values = {index - FIRST: load_outcome(outcome)[1] for index, outcome in heard.items() if outcome != RETURNED}
+    assert values == {n: n for n in values}
+    node.link.send([local.DELIVER, slot, pack_outcome(dump_result("same", 0)), 0.0, 0.0])
+    got = answer(node)
+    assert got is not None
+    assert [got.values[place] for place in (0, *values)] == [0, *values]
+
+
+def test_a_bundle_that_was_cancelled_stops_the_call_that_runs_and_begins_no_other(
+    node: FakeNode, tmp_path: Path
+) -> None:
+    copy = begin(node, tmp_path / "0", spin_and_spawn, *[(str(tmp_path), n) for n in range(5)])
+    node.link.send([local.STOP, [copy]])
+    node.process.control.send(b"!")
+    got = answer(node)
+    assert got is not None
+    assert isinstance(value_of(got.others[0]), BaseException)
+    assert not (tmp_path / "1").exists()
+
+
+def spin_and_spawn(folder: str, n: int) -> None:
+    Path(folder, str(n)).touch()
+    while True:
+        spawn(abs, n)
+
+
+def test_a_call_counts_as_a_task_that_was_run(node: FakeNode) -> None:
+    bundle(node, half, *[(n,) for n in range(10)])
+    more = node.hear(local.CALLED, local.KEEP)[1]
+    got = answer(node)
+    assert got is not None
+    assert more == 9 - sum(other is None for other in got.others.values())
+
+
+def test_values_that_are_together_too_large_make_the_rest_come_back(node: FakeNode) -> None:
+    bundle(node, large, *[(n,) for n in range(10)])
+    got = answer(node)
+    assert got is not None
+    here = [place for place, other in got.others.items() if other is not None]
+    assert here == [0, 1, 2][: len(here)]
+    assert len(got.others) == 10
+
+
+def large(n: int) -> bytes:
+    return bytes(400_000)
