@@ -22,7 +22,6 @@ to answer (`_settle`).
 
 from __future__ import annotations
 
-import pickle
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -41,7 +40,7 @@ from hdphrs.wire import local
 from hdphrs.wire.bundle import RETURNED, SMALL, Answer, Calls, is_bundle, pack_answer, unpack_calls
 from hdphrs.wire.code import CodeBook, CodeShelf
 from hdphrs.wire.codec import pack_outcome, pack_piece, unpack_outcome
-from hdphrs.wire.pickling import PICKLE_PROTOCOL
+from hdphrs.wire.pickling import dump_plain
 from hdphrs.wire.values import PAYLOAD_BYTES_MAX, dump_error, dump_result
 
 OVERDUE_S = 10e-3
@@ -132,7 +131,7 @@ class Bundle(Assigned):
         other = self.others.get(place)
         if other is not None:
             return unpack_outcome(other)
-        return Outcome(Verdict.VALUE, pickle.dumps(self.values[place], PICKLE_PROTOCOL))
+        return Outcome(Verdict.VALUE, dump_plain(self.values[place]))
 
 
 class Call(Root):

@@ -308,7 +308,7 @@ class Hub:
 
     def _suspend(self) -> None:
         """Leave the running task where it is until somebody has its greenlet go on."""
-        task = fast.current, fast.spawned, self._root, self._meter.account, self._keeper.watcher.suspend()
+        task = fast.current, fast.spawned, self._root, self._meter.account, self._keeper.watcher.leave()
         if isinstance(self._root, Bundle):
             self._bundles.pass_on(self._root)
         self._enter(None, None)
@@ -332,6 +332,7 @@ class Hub:
         if root is None:
             line.running = 0
             line.run(careful=False, again=False)
+            self._keeper.watcher.leave()
         else:
             line.running = root.serial
             asked = use.begun or (self._noter is not None and self._noter.on) or bool(self._stopper.stopping)

@@ -76,13 +76,13 @@ class Watcher:
         fast.watched = outer[0] if outer else None
         return now_s - since.about_s, now_s - since.seen_s
 
-    def suspend(self) -> Sample:
-        """The running task sets itself aside, with its stack."""
+    def leave(self) -> Sample:
+        """The running stack has ended, or sets itself aside; what has been seen of it is for `resume`, or nobody."""
         sample, self._sample = self._sample, NOTHING
         fast.watched = None
         return sample
 
     def resume(self, sample: Sample) -> None:
-        """It goes on."""
+        """A stack that was left goes on."""
         self._sample = sample
         fast.watched = sample.futures[0] if sample.futures else None

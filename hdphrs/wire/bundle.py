@@ -10,7 +10,6 @@ supervision are those of the task.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping, Sequence
 from types import NoneType
 from typing import Any, NamedTuple, TypeAlias
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 from hdphrs.protocol.paths import PROGRAM_PATH, child_path
 from hdphrs.protocol.tasks import Outcome, Verdict
 from hdphrs.wire.bulk import bulk_of
-from hdphrs.wire.pickling import PICKLE_PROTOCOL
+from hdphrs.wire.pickling import dump_plain, load_plain
 from hdphrs.wire.values import with_function
 
 MARK = b"\x81\x00"
@@ -78,7 +77,7 @@ def is_bundle(path: bytes) -> bool:
 
 def payload_of(function: bytes, arguments: Arguments, chance: bytes) -> bytes:
     """The payload of a task of one call."""
-    data = pickle.dumps((*arguments, chance), PICKLE_PROTOCOL) if isinstance(arguments, tuple) else arguments
+    data = dump_plain((*arguments, chance)) if isinstance(arguments, tuple) else arguments
     return with_function(function, data) if function else data
 
 
@@ -87,20 +86,20 @@ def pack_calls(calls: Calls) -> bytes:
     indices = calls.indices
     if indices[-1] - indices[0] == len(indices) - 1 and all(map(int.__eq__, indices, range(indices[0], indices[-1]))):
         indices = range(indices[0], indices[-1] + 1)
-    return bulk_of(pickle.dumps((indices, *calls[1:]), PICKLE_PROTOCOL))
+    return bulk_of(dump_plain((indices, *calls[1:])))
 
 
 def unpack_calls(payload: bytes) -> Calls:
     """The inverse."""
-    return Calls(*pickle.loads(bytes(payload)))
+    return Calls(*load_plain(payload))
 
 
 def pack_answer(answer: Answer | None) -> bytes:
     """As the data of an outcome; None if no call has been made, since the bundle is run again."""
-    return bulk_of(pickle.dumps(None if answer is None else tuple(answer), PICKLE_PROTOCOL))
+    return bulk_of(dump_plain(None if answer is None else tuple(answer)))
 
 
 def unpack_answer(data: bytes) -> Answer | None:
     """The inverse."""
-    answer = pickle.loads(bytes(data))
+    answer = load_plain(data)
     return None if answer is None else Answer(*answer)

@@ -48,6 +48,16 @@ def dumps(value: object) -> bytes:
     return _dump(value, None)
 
 
+def dump_plain(value: object) -> bytes:
+    """Pickle what consists of `PLAIN` values, and of plain containers and ranges of them."""
+    return pickle.dumps(value, PICKLE_PROTOCOL)
+
+
+def load_plain(data: bytes | bytearray | memoryview) -> Any:
+    """The inverse."""
+    return pickle.loads(data)
+
+
 def dump_parts(value: object) -> tuple[bytes, list[memoryview]]:
     """Pickle anything; its large buffers are left where they are, for `gather`."""
     buffers: list[memoryview] = []

@@ -9,7 +9,6 @@ that one task.  Only Ctrl-C goes through, where a program may be listening.
 
 from __future__ import annotations
 
-import pickle
 import reprlib
 import textwrap
 import traceback
@@ -33,7 +32,7 @@ from hdphrs.protocol.tasks import Crash, Outcome, Verdict
 from hdphrs.wire.bulk import BULK_BYTES_MIN, aligned, bulk_of, gather, view_of
 from hdphrs.wire.codec import unpack_str
 from hdphrs.wire.framing import decode_object
-from hdphrs.wire.pickling import PICKLE_PROTOCOL, PLAIN, dump_parts, dumps, load_parts, loads
+from hdphrs.wire.pickling import PLAIN, dump_parts, dump_plain, dumps, load_parts, loads
 
 PACKAGE = str(Path(__file__).parent.parent)
 
@@ -124,11 +123,11 @@ def _end_of_function(payload: bytes | memoryview) -> int:
 
 
 def _parts(value: object) -> Parts:
-    return (pickle.dumps(value, PICKLE_PROTOCOL), ()) if type(value) in PLAIN else dump_parts(value)
+    return (dump_plain(value), ()) if type(value) in PLAIN else dump_parts(value)
 
 
 def _parts_of_tuple(values: tuple[Any, ...]) -> Parts:
-    return (pickle.dumps(values, PICKLE_PROTOCOL), ()) if PLAIN.issuperset(map(type, values)) else dump_parts(values)
+    return (dump_plain(values), ()) if PLAIN.issuperset(map(type, values)) else dump_parts(values)
 
 
 def _payload(pickled: bytes, buffers: Sequence[memoryview]) -> bytes:

@@ -9,6 +9,7 @@ import pytest
 
 from hdphrs.api import future as fast
 from hdphrs.api.future import spawn
+from hdphrs.api.options import use
 from hdphrs.protocol.tasks import PROGRAM, ROOT, Spark, Task, TaskRef
 from hdphrs.scheduler.assigned import Assigned
 from hdphrs.scheduler.export import Exporter
@@ -59,7 +60,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
+def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    monkeypatch.setattr(use, "begun", False)  # another test of this process may have used options of tasks
     fast.current, fast.spawned = assigned(0), 0
     yield Desk()
     fast.current = None

@@ -86,7 +86,7 @@ def test_task_that_runs_on_this_scheduler_is_left_at_its_next_spawn(node: FakeNo
 
 
 def test_idle_scheduler_comes_back_by_itself(node: FakeNode, tmp_path: Path) -> None:
-    node.process.line.demand = True
+    node.process.line.want(True)
     node.start(impatient, tmp_path / "late")
     node.hear(local.EXPORT)
     node.wait_for(tmp_path / "late")
@@ -136,7 +136,7 @@ def unpicklable(path: Path) -> list[str]:
 
 
 def test_task_that_cannot_leave_when_it_is_asked_for_is_not_waited_for(node: FakeNode, tmp_path: Path) -> None:
-    node.process.line.demand = True
+    node.process.line.want(True)
     node.start(unpicklable, tmp_path / "begun")
     assert node.result()[1:] == (True, ["CannotTravelError"])
 
@@ -148,6 +148,8 @@ def test_limit_of_nothing_asks_what_is_there(node: FakeNode) -> None:
         return [told, child.get(timeout=LONG_S), child.get(timeout=0)]
 
     node.start(ask)
-    told, *values = node.result()[2]
+    _, fine, value = node.result()
+    assert fine, value
+    told, *values = value
     assert "task abs has not ended within 0 s" in told
     assert values == [3, 3]

@@ -81,7 +81,7 @@ def test_suspended_stack_is_watched_again_when_it_goes_on() -> None:
     fast.current = waiting
     watcher.look()
     watcher.look()
-    sample = watcher.suspend()
+    sample = watcher.leave()
     assert fast.watched is None
     fast.current = other
     watcher.look()
