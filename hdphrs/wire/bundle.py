@@ -91,7 +91,7 @@ def pack_calls(calls: Calls) -> bytes:
 
 def unpack_calls(payload: bytes) -> Calls:
     """The inverse."""
-    return Calls(*load_plain(payload))
+    return Calls(*load_plain(bytes(payload)))
 
 
 def pack_answer(answer: Answer | None) -> bytes:
@@ -101,5 +101,5 @@ def pack_answer(answer: Answer | None) -> bytes:
 
 def unpack_answer(data: bytes) -> Answer | None:
     """The inverse."""
-    answer = load_plain(data)
+    answer = load_plain(bytes(data))
     return None if answer is None else Answer(*answer)

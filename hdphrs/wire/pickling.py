@@ -53,7 +53,7 @@ def dump_plain(value: object) -> bytes:
     return pickle.dumps(value, PICKLE_PROTOCOL)
 
 
-def load_plain(data: bytes | bytearray | memoryview) -> Any:
+def load_plain(data: bytes) -> Any:
     """The inverse."""
     return pickle.loads(data)
 
