@@ -72,10 +72,14 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
             program.flush()
 
         def look(messages: Sequence[list[Any]]) -> None:
-            items = [item for message in messages if message[0] == local.EXPORT for item in message[1]]
-            items += [[message[1], message[3]] for message in messages if message[0] == local.PLACE]
+            items: list[list[Any]] = []
+            for message in messages:
+                if message[0] == local.EXPORT:
+                    items += message[1]
+                elif message[0] == local.PLACE:
+                    items.append([message[1], message[3]])
             crew.figures.exported(items)
-            report.made([slot for slot, _ in items])
+            report.made(slot for slot, _ in items)
 
         book = _book(settings, driver, program)
         async with trio.open_nursery() as nursery:
@@ -291,12 +295,16 @@ async def _listen_to_program(
 ) -> None:
     def listen(messages: list[list[Any]]) -> bool:
         look(messages)
-        for found in [message for message in messages if message[0] == local.FOUND]:
-            driver.spread(*found[1:])
-        if messages[-1] == [local.BYE]:
-            part()
-            return False
-        hear([understand(PROGRAM, message) for message in messages if message[0] != local.FOUND])
+        events: list[Event] = []
+        for message in messages:
+            if message[0] == local.FOUND:
+                driver.spread(*message[1:])
+            elif message[0] == local.BYE:
+                part()
+                return False
+            else:
+                events.append(understand(PROGRAM, message))
+        hear(events)
         return True
 
     await exchange.serve(program, listen)

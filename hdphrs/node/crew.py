@@ -41,7 +41,7 @@ from hdphrs.protocol.events import (
 from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Piece, Spark, Task, TaskRef
 from hdphrs.wire import local
 from hdphrs.wire.bundle import is_bundle
-from hdphrs.wire.codec import pack_outcome, pack_spark, unpack_outcome, unpack_piece, unpack_task
+from hdphrs.wire.codec import pack_outcome, pack_spark, unpack_piece
 from hdphrs.wire.page import LOOK, SPEAK, Page
 from hdphrs.wire.settings import NodeSettings
 
@@ -164,6 +164,8 @@ class Crew:
         self._nursery: trio.Nursery | None = None
         self._handle: Handle | None = None
         self._spread: Spread | None = None
+        self._finished: list[tuple[str, float]] = []
+        """What is to be noted of tasks that have been answered: name, and for how long it has run."""
         self._board: Board[bytes] = Board()
         self._nudged = trio.Event()
         self._wanted = False
@@ -336,6 +338,11 @@ class Crew:
         events = [self._understand(scheduler, message) for message in messages]
         self._handle([event for event in events if event is not None])
         self._books.settle()
+        if self._finished:  # after somebody has got them
+            for name, own_s in self._finished:
+                self.figures.finished(name, own_s)
+            self._finished.clear()
+            self.figures.looked(scheduler.process.number, scheduler.process.pid, scheduler.process.line)
 
     def _understand(self, scheduler: _Scheduler, message: list[Any]) -> Event | None:
         origin = scheduler.origin
@@ -346,10 +353,9 @@ class Crew:
                     named = TaskRef(*ref)
                     task = scheduler.take_back(named, replica)
                     self._books.finish(origin, named, task.path, own_s, here_s)
-                    self.figures.finished(task.name, own_s)
-                    finished.append((named, replica, unpack_outcome(outcome)))
+                    self._finished.append((task.name, own_s))
+                    finished.append((named, replica, local.outcome_of(outcome)))
                 self._counters["tasks_run"] += len(results)
-                self.figures.looked(scheduler.process.number, scheduler.process.pid, scheduler.process.line)
                 return Finished(origin, tuple(finished))
             case [local.HUNGRY, room, ran]:
                 scheduler.fed = False
@@ -455,13 +461,13 @@ def understand(origin: Origin, message: list[Any]) -> Event:
     """The messages that schedulers and the program have in common."""
     match message:
         case [local.EXPORT, items]:
-            return Exported(origin, tuple((slot, unpack_task(task)) for slot, task in items))
+            return Exported(origin, tuple([(slot, local.task_of(task)) for slot, task in items]))
         case [local.CODE, digest, data]:
             return Learned(digest, data)
         case [local.CANCEL, slots]:
             return Cancelled(origin, tuple(slots))
         case [local.PLACE, slot, node, task]:
-            return Placed(origin, slot, unpack_task(task), NodeId(node))
+            return Placed(origin, slot, local.task_of(task), NodeId(node))
         case _:
             raise AssertionError(f"not a message for a node: {message!r}")
 

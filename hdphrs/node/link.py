@@ -24,7 +24,7 @@ class NodeLink:
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         self._socket = sock
-        self._decoder = FrameDecoder(FRAME_BYTES_MAX)
+        self._decoder = FrameDecoder(FRAME_BYTES_MAX, trusted=True)
         self._posted: list[list[Any]] = []
         self._backlog = Backlog(sock)
         self._backlogged = trio.Event()

@@ -48,4 +48,4 @@ class Limits:
 
     def next_deadline(self) -> float | None:
         """When the next of them will have."""
-        return min((one.until_s for one in self._running.values()), default=None)
+        return min([one.until_s for one in self._running.values()]) if self._running else None

@@ -759,10 +759,11 @@ class Node:
     def _settle(self, now: float, *, insist: bool) -> list[Effect]:
         """Feed the hungry, then the thieves who wait, then look elsewhere; ask the schedulers for more if needed."""
         effects: list[Effect] = []
+        pool, schedulers = self.pool, self.schedulers
         leaving = self.leaving.under_way
         if leaving and self._holds_something():
             self.leaving.stir()
-        for origin, sparks in self.schedulers.assign(threads_only=leaving) if self.schedulers.hungry else ():
+        for origin, sparks in schedulers.assign(threads_only=leaving) if schedulers.hungry and len(pool) else ():
             self._count("tasks_started", len(sparks))
             for digest, data in self.code.missing(("scheduler", origin), sparks):
                 effects.append(Teach(origin, digest, data))
@@ -773,12 +774,12 @@ class Node:
             effects += self._evacuate()
         if len(self.cancelling):
             effects += self.cancelling.look(now)
-        hungry = self.schedulers.hungry and not len(self.pool) and not leaving
+        hungry = schedulers.hungry and not leaving and not len(pool)
         if hungry:
             fish = self.thief.hunt(self.members.staying(), now)
             self._count("fish_sent", len(fish))
             effects += fish
-        idle = hungry or (self.victim.parked > 0 and not self.pool.stealable)
+        idle = hungry or (self.victim.parked > 0 and not pool.stealable)
         late = self.stragglers.look(now, idle=idle and not leaving)
         if late:
             return effects + self._double(late) + self._settle(now, insist=insist)

@@ -86,15 +86,16 @@ class Schedulers:
         """
         handed: list[tuple[Origin, list[Spark]]] = []
         pool = self._pool
-        least = pool.stealable if threads_only else 0
-        while self._hungry and len(pool) > least:
+        left = len(pool) - pool.stealable if threads_only else len(pool)
+        while self._hungry and left:
             origin = next(iter(self._hungry))
             scheduler = self._up[origin]
-            share = -(-(len(pool) - least) // (2 * len(self._up)))
+            share = -(-left // (2 * len(self._up)))
             wanted = max(1, min(share, scheduler.room, self._config.start_max))
             sparks: list[Spark] = []
-            while len(pool) > least and len(sparks) < wanted:
+            while left and len(sparks) < wanted:
                 spark = pool.take()
+                left -= 1
                 if self._is_wanted(spark):
                     key = (spark.ref, spark.replica)
                     assert key not in scheduler.held, f"two copies of {spark.ref}#{spark.replica}"

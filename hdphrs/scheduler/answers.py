@@ -51,6 +51,8 @@ class Answers:
 
     def take(self) -> list[list[Any]]:
         """Those that have gathered, as messages; the helper thread may do the same at the same time."""
+        if not self._gathered:
+            return []
         answers = []
         with suppress(IndexError):
             while True:

@@ -20,7 +20,6 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from time import perf_counter
 from typing import Any, NoReturn, TypeVar
 
@@ -54,7 +53,7 @@ from hdphrs.scheduler.voice import Voice
 from hdphrs.scheduler.waiting import RUNNING, TaskBell, Waiting
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook, CodeShelf
-from hdphrs.wire.codec import pack_outcome, unpack_outcome, unpack_spark
+from hdphrs.wire.codec import pack_outcome
 from hdphrs.wire.page import Line
 from hdphrs.wire.said import WANTED
 from hdphrs.wire.values import dump_error, dump_result, load_outcome, summary
@@ -408,7 +407,8 @@ class Hub:
         if future.reuse is not None:
             self._tell([local.REUSED, future.reuse.used, future.reuse.mismatched])
         span_s = 0.0 if self._strands is None else self._strands.end(account)
-        packed = pack_outcome(replace(outcome, cost_s=account.cost_s, span_s=span_s))
+        packed = pack_outcome(outcome)
+        packed[COST:] = account.cost_s, span_s
         self._answers.add([list(spark.ref), spark.replica, packed, account.own_s, account.here_s])
 
     def _open(self, future: Future[Any]) -> Account:
@@ -488,10 +488,10 @@ class Hub:
                     self._exporter.came_back(slot, outcome[COST])
                     future = self._exporter.arrived(slot)
                     if future is not None:
-                        self._deliver(future, unpack_outcome(outcome), Share(own_s, here_s))
+                        self._deliver(future, local.outcome_of(outcome), Share(own_s, here_s))
                 case [local.START, sparks]:
                     self._hungry = False
-                    fast.sparks.extend(reversed([assigned(serial, unpack_spark(spark)) for serial, spark in sparks]))
+                    fast.sparks.extend(reversed([assigned(serial, local.spark_of(spark)) for serial, spark in sparks]))
                 case [local.STOP, copies]:
                     self._hungry = False  # as with DELIVER
                     self._stopper.stop_copies(copies)

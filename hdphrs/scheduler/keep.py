@@ -135,6 +135,8 @@ class Keeper:
 
     def gathered(self) -> list[list[Any]]:
         """The pieces that have gathered, as a message if there are any; the helper thread may ask at the same time."""
+        if not self._gathered:
+            return []
         pieces, own_s, here_s = [], 0.0, 0.0
         with suppress(IndexError):
             while True:

@@ -76,7 +76,7 @@ def encode_body(obj: object, carry: Carry = bytes) -> bytes:
 
 def frame_of(*parts: bytes, beside: int = 0) -> bytes:
     """A frame of a body in parts; so many bytes of bulks travel beside it."""
-    size = sum(map(len, parts))
+    size = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
     if size + beside > FRAME_BYTES_MAX:
         raise CannotTravelError(
             f"a message of {size + beside:,} bytes cannot leave its process, the limit is {FRAME_BYTES_MAX:,}; "
@@ -93,7 +93,7 @@ def encode_object(obj: object, carry: Carry = bytes) -> bytes:
             return carry(value)
         raise TypeError(f"a {type(value).__name__}")
 
-    body: bytes = msgpack.packb(obj, use_bin_type=True, default=default)
+    body: bytes = msgpack.packb(obj, default=default)
     return body
 
 
@@ -109,11 +109,14 @@ class FrameDecoder:
         bytes_max: a longer frame is a violation, noticed as soon as its length has arrived.  The same holds for bulks,
             all together that wait for their frame.
         pieces: whether bulks come in pieces; otherwise somebody else puts them into `bulks`.
+        trusted: whether the bytes come from another process of this very installation, so that no length in them is a
+            lie.
     """
 
-    def __init__(self, bytes_max: int = FRAME_BYTES_MAX, *, pieces: bool = False) -> None:
+    def __init__(self, bytes_max: int = FRAME_BYTES_MAX, *, pieces: bool = False, trusted: bool = False) -> None:
         self.bytes_max = bytes_max
         self._pieces = pieces
+        self._trusted = trusted
         self._incoming: Incoming | None = None
         """A bulk of which some pieces have arrived."""
         self._left = 0
@@ -139,6 +142,12 @@ class FrameDecoder:
         if self._fault is not None:
             raise ProtocolError(self._fault)
         if not self._buffer:
+            if self._trusted and _is_one_frame(data):
+                try:
+                    return [decode_object(data[HEADER_BYTES:], self._take_bulk, trusted=True)]
+                except ProtocolError as error:
+                    self._fault = str(error)
+                    raise
             consumed, frames = self._decode(data)
             self._buffer += data[consumed:]
             return frames
@@ -218,9 +227,9 @@ class FrameDecoder:
 
     def _decode_object(self, data: bytes | bytearray | memoryview, body: int, end: int) -> object:
         if end - body <= _COPY_BYTES_MAX:
-            return decode_object(data[body:end], self._take_bulk)
+            return decode_object(data[body:end], self._take_bulk, trusted=self._trusted)
         with memoryview(data) as view, view[body:end] as part:
-            return decode_object(part, self._take_bulk)
+            return decode_object(part, self._take_bulk, trusted=self._trusted)
 
     def _take_bulk(self) -> Bulk:
         if not self.bulks:
@@ -232,12 +241,24 @@ class FrameDecoder:
         return ProtocolError(what)
 
 
+def _is_one_frame(data: bytes | bytearray | memoryview) -> bool:
+    """What nearly all that comes over a local link is: a small frame, whole and alone."""
+    return HEADER_BYTES < len(data) <= _COPY_BYTES_MAX and (
+        len(data) - HEADER_BYTES == int.from_bytes(data[:HEADER_BYTES], "big")
+    )
+
+
 def _no_bulk() -> Bulk:
     raise ProtocolError("a malformed frame: a token where there are none")
 
 
-def decode_object(part: bytes | bytearray | memoryview, take_bulk: Callable[[], Bulk] = _no_bulk) -> Any:
+def decode_object(
+    part: bytes | bytearray | memoryview, take_bulk: Callable[[], Bulk] = _no_bulk, *, trusted: bool = False
+) -> Any:
     """The object in the body of a frame; `take_bulk` gives the next bulk for a token.
+
+    Args:
+        trusted: as for `FrameDecoder`.
 
     Raises:
         ProtocolError: there is none, or more than one.
@@ -249,7 +270,7 @@ def decode_object(part: bytes | bytearray | memoryview, take_bulk: Callable[[], 
         return take_bulk()
 
     try:
-        if len(part) < _TRUSTED_BYTES:
+        if not trusted and len(part) < _TRUSTED_BYTES:
             _verify_lengths(part)
         return msgpack.unpackb(
             part,

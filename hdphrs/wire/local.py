@@ -17,8 +17,9 @@ from typing import Any, Final, TypeVar
 
 from hdphrs.config import FRAME_BYTES_MAX
 from hdphrs.errors import CannotTravelError
-from hdphrs.protocol.tasks import Task
+from hdphrs.protocol.tasks import Outcome, Spark, Task, TaskRef, Verdict
 from hdphrs.wire.bulk import Bulk
+from hdphrs.wire.codec import unpack_outcome, unpack_spark
 from hdphrs.wire.framing import ITEMS_MAX, FrameDecoder, encode_frame
 from hdphrs.wire.passing import Cargo, receive, send_all
 
@@ -80,6 +81,26 @@ def exported_bytes(item: list[Any]) -> int:
     return len(item[1][_PAYLOAD])
 
 
+def task_of(packed: list[Any]) -> Task:
+    """The task that `codec.pack_task` has packed."""
+    name, path, code, payload, supervised, memo, attempts, timeout_s, pin = packed
+    return Task(name, path, code, payload, supervised, memo, attempts, timeout_s, tuple(pin))
+
+
+def spark_of(packed: list[Any]) -> Spark:
+    """The spark that `codec.pack_spark` has packed."""
+    ref, replica, task, crashes, placed, epoch, pieces = packed
+    if crashes or pieces:
+        return unpack_spark(packed)
+    return Spark(TaskRef(*ref), replica, task_of(task), (), placed, epoch)
+
+
+def outcome_of(packed: list[Any]) -> Outcome:
+    """The outcome that `codec.pack_outcome` has packed."""
+    verdict, data, crashes, cost_s, span_s = packed
+    return unpack_outcome(packed) if verdict or crashes else Outcome(Verdict.VALUE, data, (), cost_s, span_s)
+
+
 def encode_frames(messages: Sequence[list[Any]]) -> tuple[bytes, list[Bulk]]:
     """The messages as one frame, and the bulks that go beside it; as several frames if they are many, as one each if
     together they exceed a frame's size."""
@@ -103,7 +124,7 @@ class Link:
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
-        self._decoder = FrameDecoder(FRAME_BYTES_MAX)
+        self._decoder = FrameDecoder(FRAME_BYTES_MAX, trusted=True)
         self._sending = threading.Lock()
 
     def send(self, *messages: list[Any]) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hdphrs.errors import ProtocolError
 from hdphrs.protocol import messages as m
 from hdphrs.protocol.tasks import Crash, Member, NodeId, Origin, Outcome, Spark, Task, TaskRef, Verdict
-from hdphrs.wire import codec
+from hdphrs.wire import codec, local
 from hdphrs.wire.framing import FrameDecoder, encode_frame
 
 naturals = st.integers(0, (1 << 64) - 1)
@@ -71,8 +71,11 @@ def test_every_message_survives_the_wire(message_type: type[m.Message]) -> None:
         (sparks, codec.pack_spark, codec.unpack_spark),
         (outcomes, codec.pack_outcome, codec.unpack_outcome),
         (members, codec.pack_member, codec.unpack_member),
+        (tasks, codec.pack_task, local.task_of),
+        (sparks, codec.pack_spark, local.spark_of),
+        (outcomes, codec.pack_outcome, local.outcome_of),
     ],
-    ids=["ref", "task", "crash", "spark", "outcome", "member"],
+    ids=["ref", "task", "crash", "spark", "outcome", "member", "local task", "local spark", "local outcome"],
 )
 def test_every_value_survives_the_wire(values: st.SearchStrategy[Any], pack: Any, unpack: Any) -> None:
     @given(values)

@@ -28,10 +28,10 @@ def framed(body: bytes) -> bytes:
     return len(body).to_bytes(4, "big") + body
 
 
-@given(st.lists(objects, max_size=6), st.randoms(use_true_random=False))
-def test_frames_cut_anywhere_come_out_whole_and_in_order(sent: list[object], random: object) -> None:
+@given(st.lists(objects, max_size=6), st.randoms(use_true_random=False), st.booleans())
+def test_frames_cut_anywhere_come_out_whole_and_in_order(sent: list[object], random: object, trusted: bool) -> None:
     stream = b"".join(encode_frame(obj) for obj in sent)
-    decoder = FrameDecoder()
+    decoder = FrameDecoder(trusted=trusted)
     received: list[object] = []
     rest = memoryview(stream)
     while rest:
@@ -55,6 +55,14 @@ def test_oversized_frame_is_refused_before_its_bytes_are_kept() -> None:
     assert decoder.feed(framed(msgpack.packb(b"x" * 98))) == [b"x" * 98]
     with pytest.raises(ProtocolError, match=r"101 bytes, the limit is 100"):
         decoder.feed((101).to_bytes(4, "big"))
+
+
+def test_trusting_decoder_after_a_violation_refuses_everything() -> None:
+    decoder = FrameDecoder(trusted=True)
+    assert decoder.feed(encode_frame([1])) == [[1]]
+    for data in (framed(b"\xc1"), encode_frame([2])):
+        with pytest.raises(ProtocolError, match="malformed"):
+            decoder.feed(data)
 
 
 def test_decoder_after_a_violation_refuses_everything() -> None:
