@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hdphrs import errors
-from hdphrs.api import Future, all_nodes, get, my_node, run, sequential, spawn, spawn_at
+from hdphrs.api import Future, NodeInfo, all_nodes, get, my_node, node_infos, run, sequential, spawn, spawn_at
 from hdphrs.api.future import state as _state
 from hdphrs.api.memo import InputFile
 from hdphrs.api.options import task
@@ -45,6 +45,7 @@ __all__ = [
     "Future",
     "HdphrsError",
     "InputFile",
+    "NodeInfo",
     "allNodes",
     "all_nodes",
     "as_completed",
@@ -53,6 +54,7 @@ __all__ = [
     "get_any",
     "myNode",
     "my_node",
+    "node_infos",
     "rng",
     "run",
     "run_seed",

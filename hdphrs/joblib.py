@@ -19,7 +19,6 @@ import hdphrs
 from hdphrs.executor.batch import run_batch
 from hdphrs.executor.executor import Executor, is_inside
 from hdphrs.program.attach import attach
-from hdphrs.wire.settings import usable_cores
 
 Batch = Callable[[], list[Any]]
 Job = tuple[hdphrs.Future[list[Any]], Callable[[Any], None]]
@@ -137,8 +136,7 @@ def _jobs(n_jobs: int | None) -> int:
         return 1
     if n_jobs > 0:
         return n_jobs
-    # A task knows the nodes, but not their cores; this is about right if all are alike.
-    cores = usable_cores() * len(hdphrs.all_nodes()) if is_inside() else attach().cores
+    cores = sum(info.slots for info in hdphrs.node_infos())
     return max(cores + 1 + n_jobs, 1)
 
 

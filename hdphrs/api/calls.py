@@ -7,25 +7,32 @@ from typing import ParamSpec, TypeVar
 
 from hdphrs.api import future as fast
 from hdphrs.api.future import Future, Keywords, SupervisedFuture, state
+from hdphrs.api.places import NodeInfo, Where, is_where
 from hdphrs.errors import UsageError
-from hdphrs.protocol.tasks import NODE_IDS_MAX, NodeId
+from hdphrs.protocol.tasks import NodeId
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
 
-def spawn_at(node: NodeId, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-    """Make a task of `function(*args, **kwargs)` and place it on `node`, where it starts without being stolen
+def spawn_at(where: Where, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+    """Make a task of `function(*args, **kwargs)` and place it on a node, where it starts without being stolen
     (section 3.1).
 
     If that node dies before the task is done, the task goes on as a spark that any node may run.
 
+    Args:
+        where: a node, the name of a host, or a predicate that gets the `NodeInfo` of each live node and says whether it
+            will do.  When several will, they take turns, each as often as it has slots: the task goes to the node that
+            has got the fewest from the calling process in this way, for each of its slots; among equals to the next one
+            after the caller's own, in the order of ids.  None is ever owed more than one task for each of its slots.
+
     Raises:
-        UsageError: `node` is not a node id.
+        UsageError: `where` is none of these; no live node is on that host, or will do; the predicate raises.
         TaskLostError: (from `get`) there has never been such a node.
         CannotTravelError: function or arguments do not pickle; always raised here, at once.
     """
-    return _place(node, Keywords(function, **kwargs) if kwargs else function, args, None)
+    return _place(where, Keywords(function, **kwargs) if kwargs else function, args, None)
 
 
 def supervised_spawn(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -44,25 +51,36 @@ def supervised_spawn(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwa
     return future
 
 
-def supervised_spawn_at(node: NodeId, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+def supervised_spawn_at(where: Where, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
     """`spawn_at` for skeletons whose name ends in FT: supervised even in an --unreliable run."""
-    return _place(node, Keywords(function, **kwargs) if kwargs else function, args, True)
+    return _place(where, Keywords(function, **kwargs) if kwargs else function, args, True)
 
 
-def _place(node: object, function: Callable[..., T], args: tuple[object, ...], supervised: bool | None) -> Future[T]:
-    if not isinstance(node, int) or not 0 <= node < NODE_IDS_MAX:
-        raise UsageError(f"spawn_at: the first argument is a node id as in all_nodes(), not {node!r}")
-    return state.port.place(NodeId(node), function, args, supervised)
+def _place(where: Where, function: Callable[..., T], args: tuple[object, ...], supervised: bool | None) -> Future[T]:
+    if not is_where(where) or not callable(function):
+        raise UsageError(
+            "spawn_at: the first argument is a node id as in all_nodes(), the name of a host, or a predicate over "
+            f"NodeInfo, and the second one the function; not {where!r} and {function!r}"
+        )
+    return state.port.place(state.port.roster.choose(where, "spawn_at"), function, args, supervised)
 
 
 def all_nodes() -> list[NodeId]:
     """The ids of all live nodes, the caller's own first (section 3.1)."""
-    return list(state.port.nodes())
+    return list(state.port.roster.ids)
+
+
+def node_infos() -> list[NodeInfo]:
+    """What is known of all live nodes, the caller's own first: id, host, slots.
+
+    A node that has just joined is in `all_nodes` perhaps a moment earlier than here.
+    """
+    return list(state.port.roster.infos)
 
 
 def my_node() -> NodeId:
     """The id of the node that runs the caller; a program belongs to the root node, 0 (section 3.1)."""
-    return state.port.nodes()[0]
+    return state.port.roster.ids[0]
 
 
 def run(main: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from types import MethodType
 from typing import Any, Final, ParamSpec, TypeVar, overload
 
 from hdphrs.api.memo import Wish, mark_memo
+from hdphrs.api.places import Roster, Where, is_where
 from hdphrs.errors import UsageError
-from hdphrs.protocol.tasks import NODE_IDS_MAX, NodeId
+from hdphrs.protocol.tasks import NodeId
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
@@ -28,7 +30,7 @@ TIMEOUT_S_MAX: Final = 1e6
 PINS_MAX: Final = 1000
 """Nodes that one task may be pinned to."""
 
-HERE: Final[tuple[NodeId, ...]] = ()
+HERE: Final[tuple[Where, ...]] = ()
 """A pin to the node that spawns the task."""
 
 
@@ -58,7 +60,7 @@ class Options:
     """0: as many as the run allows."""
     timeout_s: float = 0.0
     """0: as long as it takes."""
-    pin: tuple[NodeId, ...] | None = None
+    pin: tuple[Where, ...] | None = None
     """None: anywhere."""
     stealable: bool = True
 
@@ -73,7 +75,7 @@ class Options:
 def task(
     *,
     memo: bool | None = None,
-    pin: bool | int | Iterable[int] = False,
+    pin: bool | Where | Iterable[Where] = False,
     stealable: bool = True,
     attempts: int | None = None,
     timeout: float | None = None,
@@ -84,7 +86,7 @@ def task(
     /,
     *,
     memo: bool | None = None,
-    pin: bool | int | Iterable[int] = False,
+    pin: bool | Where | Iterable[Where] = False,
     stealable: bool = True,
     attempts: int | None = None,
     timeout: float | None = None,
@@ -94,7 +96,7 @@ def task(
     /,
     *,
     memo: bool | None = None,
-    pin: bool | int | Iterable[int] = False,
+    pin: bool | Where | Iterable[Where] = False,
     stealable: bool = True,
     attempts: int | None = None,
     timeout: float | None = None,
@@ -112,8 +114,11 @@ def task(
             random, looks at the clock or has effects.  None: those that have cost enough do.  Without --ledger, it
             means nothing.  A task that is found in the ledger is not run, nor are those that it would have spawned: to
             have a task run each time, mark those above it too.
-        pin: True: it runs on the node that has spawned it; a node, or several: on one of these.  If its node dies it is
-            run again on another one of them; if there is none left, its future fails with `TaskLostError`.
+        pin: True: it runs on the node that has spawned it; a node, the name of a host, a predicate over `NodeInfo`, or
+            several of these: on one of the nodes that are meant, as they are when it is spawned.  If its node dies it
+            is run again on another one of them; if there is none left, its future fails with `TaskLostError`.  If no
+            node is meant, or a predicate raises, there is a `UsageError`: from `spawn` in the program, from `get`
+            inside a task.
         stealable: False: it never leaves the process of the task that has spawned it, so that its arguments need not
             pickle, and shares its fate.  (Spawned by the program, which runs no task, it runs on the root node.)
         attempts: after so many crashes of its process its future fails with `TaskCrashedError`; None: after as many as
@@ -152,13 +157,27 @@ def options_of(function: object) -> Options | None:
     return None
 
 
-def options_of_task(function: object, here: NodeId) -> tuple[int, float, tuple[NodeId, ...]]:
-    """The last fields of a `Task` that leaves its process on the node `here`: attempts, timeout_s, pin."""
+def options_of_task(
+    function: object, roster: Roster, *, is_placed: bool = False
+) -> tuple[int, float, tuple[NodeId, ...]]:
+    """The last fields of a `Task` that leaves its process: attempts, timeout_s, pin; if it is placed, no pin counts.
+
+    Raises:
+        UsageError: no node is what it is pinned to.
+    """
     options = options_of(function)
     if options is None:
         return 0, 0.0, ()
-    stays = options.pin == HERE or not options.stealable
-    return options.attempts, options.timeout_s, (here,) if stays else options.pin or ()
+    return options.attempts, options.timeout_s, () if is_placed else _pinned_to(options, roster)
+
+
+def _pinned_to(options: Options, roster: Roster) -> tuple[NodeId, ...]:
+    if options.pin == HERE or not options.stealable:
+        return (roster.ids[0],)
+    pins: dict[NodeId, None] = {}
+    for where in options.pin or ():
+        pins.update(dict.fromkeys(roster.meant(where, "pin")))
+    return tuple(islice(pins, PINS_MAX))
 
 
 def _marked(function: F, memo: bool | None, given: dict[str, Any]) -> F:
@@ -191,23 +210,22 @@ def _checked(pin: object, stealable: object, attempts: object, timeout: object) 
             raise UsageError(f"task: timeout is a number of seconds above 0, or None for no limit, not {timeout!r}")
         given["timeout_s"] = float(timeout)  # type: ignore[arg-type]
     if pin is not False:
-        given["pin"] = _nodes(pin)
+        given["pin"] = _places(pin)
     return given
 
 
-def _nodes(pin: object) -> tuple[NodeId, ...]:
+def _places(pin: object) -> tuple[Where, ...]:
     if pin is True:
         return HERE
-    nodes: tuple[Any, ...] = ()
-    if isinstance(pin, int):
-        nodes = (pin,)
-    elif isinstance(pin, Iterable) and not isinstance(pin, str | bytes):
-        nodes = tuple(dict.fromkeys(pin))
-    if not 1 <= len(nodes) <= PINS_MAX or not all(
-        isinstance(node, int) and not isinstance(node, bool) and 0 <= node < NODE_IDS_MAX for node in nodes
-    ):
-        raise UsageError(f"task: pin is True, a node as in all_nodes(), or several of these, not {pin!r}")
-    return nodes
+    places: tuple[Any, ...] = (pin,)
+    if isinstance(pin, Iterable) and not isinstance(pin, str | bytes):
+        places = tuple(dict.fromkeys(pin))
+    if not 1 <= len(places) <= PINS_MAX or not all(map(is_where, places)):
+        raise UsageError(
+            "task: pin is True, a node as in all_nodes(), the name of a host, a predicate over NodeInfo, or several of "
+            f"these, not {pin!r}"
+        )
+    return places
 
 
 def _check_together(options: Options) -> None:

@@ -6,12 +6,13 @@ that has not attached to a node yet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from hdphrs.api import seeds
 from hdphrs.api.future import Future, state
+from hdphrs.api.places import Roster
 from hdphrs.protocol.paths import PROGRAM_PATH, child_path
 from hdphrs.protocol.tasks import NodeId
 
@@ -75,6 +76,10 @@ class Port(Protocol):
     is_scheduler: bool
     """Whether what calls is a task, in another process than the program."""
 
+    @property
+    def roster(self) -> Roster:
+        """All live nodes, this one first."""
+
     def topic(self) -> bytes:
         """A path for what is no task: a search, whose tasks tell each other under it what they find, or a stream of
         random numbers.  Another one each time, as with a spawn, and the same if the caller is run again."""
@@ -90,9 +95,6 @@ class Port(Protocol):
 
     def best(self, topic: bytes) -> tuple[float, Any] | None:
         """The best find of all that have arrived here, with its rank; the same object as long as there is no better."""
-
-    def nodes(self) -> Sequence[NodeId]:
-        """All live nodes, this one first."""
 
     def run(self, main: Callable[..., T], args: tuple[Any, ...]) -> T:
         """Run `main` as the first task of a program, and wait for it."""

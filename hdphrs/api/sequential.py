@@ -6,13 +6,14 @@ For pdb, and the oracle of every test: what a program computes here is what it m
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NoReturn, TypeVar
 
 from hdphrs.api import future as fast
 from hdphrs.api.board import Board
 from hdphrs.api.future import DONE, FAILED, Future, state
+from hdphrs.api.places import NodeInfo, Roster
 from hdphrs.api.seeds import Indices, run_key
 from hdphrs.errors import UsageError
 from hdphrs.protocol.paths import PROGRAM_PATH, child_path
@@ -27,6 +28,7 @@ class SequentialPort:
     is_scheduler: bool = False
 
     def __init__(self) -> None:
+        self.roster: Roster = Roster([NodeInfo(ROOT, "localhost", 1)])
         self._board: Board[object] = Board()
         self._program = Indices()
         self._here = threading.local()
@@ -94,9 +96,6 @@ class SequentialPort:
 
     def best(self, topic: bytes) -> tuple[float, Any] | None:
         return self._board.best(topic)
-
-    def nodes(self) -> Sequence[NodeId]:
-        return [ROOT]
 
     def run(self, main: Callable[..., T], args: tuple[Any, ...]) -> T:
         is_task = self._task()[1] is not self._program

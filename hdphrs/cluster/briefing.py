@@ -70,6 +70,8 @@ def brief_nodes(options: RunOptions, root: RootDescriptors) -> list[NodeSettings
             seed=options.seed + number,
             verbose=options.verbose,
             root_addresses=tuple((address, port) for address in addresses[plan.host]),
+            root_host=options.nodes[0].host,
+            root_slots=options.nodes[0].slots,
             bind=ANYWHERE if remote else LOOPBACK,
             credentials=credentials[number],
             program_path=() if plan.remote else (os.path.dirname(os.path.abspath(options.program)),),
@@ -94,6 +96,8 @@ def brief_nodes(options: RunOptions, root: RootDescriptors) -> list[NodeSettings
         ledger_location=options.ledger,
         ledger_bytes_max=options.ledger_bytes_max,
         root_addresses=(),
+        root_host="",
+        root_slots=0,
     )
     return told
 

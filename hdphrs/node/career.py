@@ -58,7 +58,7 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
             crew,
             feed=feed,
             program=program,
-            slots=settings.slots,
+            here=(settings.host, settings.slots),
             on_join=report.joined,
             on_death=report.gone,
             on_work=report.worked,
@@ -124,7 +124,13 @@ async def member(settings: NodeSettings, page: Page, processes: list[SchedulerPr
     """The career of any other node; the exit status."""
     while True:
         with _crew(page, processes, settings) as crew, unwrapped(), _core(settings) as (core, feed):
-            driver = Driver(core, crew, feed=feed)
+            driver = Driver(
+                core,
+                crew,
+                feed=feed,
+                here=(settings.host, settings.slots),
+                root=(settings.root_host, settings.root_slots),
+            )
             halt = await _member_life(settings, crew, driver)
         if not halt.rejoin or driver.is_leaving:
             break

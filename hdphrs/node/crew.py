@@ -155,7 +155,7 @@ class Crew:
         self._next_serial = 1
         self._stillbirths = 0
         self._witness = OomWitness()
-        self._nodes: list[NodeId] = []
+        self._nodes: list[list[Any]] = []
         self.exchange: Exchange = Exchange(lambda: len(self._nodes) <= 1)
         """Serves the links of the schedulers, and the program's."""
         self._books = Books(page.totals)
@@ -234,10 +234,11 @@ class Crew:
         self.figures.tally(lines, self._counters)
         return self._books.work(lines.values())
 
-    def tell_nodes(self, nodes: list[NodeId]) -> None:
-        """Who is alive, self first."""
+    def tell_nodes(self, nodes: list[list[Any]]) -> None:
+        """Who is alive, self first: id, host, and how many schedulers; the host is empty if it is not known yet."""
         self._nodes = nodes
-        self._books.me = nodes[0]
+        self._books.me = nodes[0][0]
+        self.voices.meet(*(tuple(node) for node in nodes))
         for scheduler in self._schedulers.values():
             self._post(scheduler, [local.NODES, nodes])
 

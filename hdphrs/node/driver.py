@@ -7,7 +7,7 @@ and the program are given; tests give it others, in virtual time.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, assert_never
+from typing import Any, Final, Protocol, assert_never
 
 import trio
 
@@ -26,6 +26,12 @@ from hdphrs.wire.codec import pack_outcome
 Feed = Callable[[Event, float], list[fx.Effect]]
 """`Node.handle`, or what stands in front of it."""
 
+
+Place = tuple[str, int]
+"""A host, and how many schedulers a node has there."""
+
+UNKNOWN: Final[Place] = "", 0
+"""Of a node that is known by its messages alone; it will be announced."""
 
 WORK_S = 0.1
 WORK_NODE_S = 0.01
@@ -46,7 +52,7 @@ class Schedulers(Protocol):
     def demand(self, wanted: bool) -> None: ...
     def cancel(self, origin: Origin, copies: Sequence[tuple[TaskRef, int]]) -> None: ...
     def replace(self, origin: Origin, copies: Sequence[tuple[TaskRef, int]]) -> None: ...
-    def tell_nodes(self, nodes: list[NodeId]) -> None: ...
+    def tell_nodes(self, nodes: list[list[Any]]) -> None: ...
     def kept(self, pieces: Sequence[Piece]) -> None: ...
     def work(self) -> Work: ...
     def tell(self, topic: bytes, rank: float, find: bytes) -> bool: ...
@@ -72,7 +78,8 @@ class Driver:
         *,
         feed: Feed | None = None,
         program: ProgramLink | None = None,
-        slots: int = 1,
+        here: Place = UNKNOWN,
+        root: Place = UNKNOWN,
         on_join: Callable[[Member], None] = lambda member: None,
         on_death: Callable[[NodeId, int, Parting], None] = lambda node, recreated, parting: None,
         on_work: Callable[[NodeId, Work], None] = lambda node, work: None,
@@ -84,7 +91,8 @@ class Driver:
         Args:
             feed: in place of `core.handle`, to record what it does.
             program: the link to the program, at the root.
-            slots: schedulers of this node.
+            here: host and schedulers of this node.
+            root: those of the root, which nobody announces.
             on_join: told, at the root, of each node that has joined.
             on_death: told of each node that is declared dead or has left, of how many tasks were re-created here for
                 it, and which of the two it was.
@@ -116,8 +124,9 @@ class Driver:
         self._armed_s: float | None = None
         self._rearm = trio.Event()
         self._roster = (0, 0)
-        self._slots = {ROOT: slots}
-        """Schedulers of each node that there has been; known at the root."""
+        self._here = here
+        self._places = {ROOT: root}
+        """Of the other nodes that there have been."""
 
     @property
     def is_leaving(self) -> bool:
@@ -200,12 +209,13 @@ class Driver:
                 if isinstance(message, Keep):
                     self._schedulers.kept(message.pieces)
             case fx.Admit(ticket, member):
-                self._slots[member.node] = member.slots
+                self._places[member.node] = member.host, member.slots
                 self._peers().admit(ticket, member)
                 for find in self._schedulers.found():
                     self._peers().tell(member.node, *find)
                 self._on_join(member)
             case fx.Connect(member):
+                self._places[member.node] = member.host, member.slots
                 self._peers().connect(member)
             case fx.Fence(node, recreated, parting):
                 self._peers().fence(node)
@@ -237,10 +247,12 @@ class Driver:
 
     def tell_nodes(self) -> None:
         """Tell schedulers and program who is alive."""
-        nodes = self.core.live_nodes()
-        self._schedulers.tell_nodes(nodes)
+        me, *others = self.core.live_nodes()
+        told: list[list[Any]] = [[me, *self._here]]
+        told += [[node, *self._places.get(node, UNKNOWN)] for node in others]
+        self._schedulers.tell_nodes(told)
         if self._program is not None:
-            self._program.post([local.NODES, nodes, sum(self._slots[node] for node in nodes)])
+            self._program.post([local.NODES, told])
         self._tell_change()
 
     def _tell_change(self) -> None:

@@ -21,6 +21,7 @@ import trio
 from hdphrs.node.last_words import LastWords, for_nobody
 from hdphrs.node.link import NodeLink
 from hdphrs.node.process import SchedulerProcess
+from hdphrs.protocol.tasks import NodeId
 from hdphrs.wire import local, said
 from hdphrs.wire.settings import Streams
 
@@ -38,11 +39,18 @@ class Voices:
     """The way from the schedulers of a node to the program."""
 
     def __init__(self, host: str, prefixed: Streams) -> None:
-        self.host: str = host
+        self.label: str = host
+        """This node, in prefixes: its host, with the node's number once there have been others on that host."""
+        self._host = host
         self.prefixed: Streams = prefixed
         self.forward: Forward | None = None
         """None as long as nobody listens."""
         self._advised: set[str] = set()
+
+    def meet(self, me: tuple[NodeId, str, int], *others: tuple[NodeId, str, int]) -> None:
+        """These nodes are alive, as in NODES."""
+        if any(host == self._host for _, host, _ in others):
+            self.label = f"{self._host}/{me[0]}"
 
     def advise(self, kind: str, sentence: str) -> None:
         """Give a hint, one of each kind; so does the program, of what all nodes say."""
@@ -65,7 +73,7 @@ class Speaker:
         """`running` tells name and path of the task that has its core, as far as one knows."""
         self.ready: bool = False
         self._voices = voices
-        self._place = f"{voices.host}:{process.number}"
+        self._number = process.number
         self._running = running
         self._allowance = said.Allowance(said.SAY_LINES_PER_S, said.SAY_LINES_MAX)
         self._rest = {said.OUT: b"", said.ERR: b""}
@@ -77,6 +85,10 @@ class Speaker:
         self._streams = [self.errors]
         if process.output is not None:
             self._streams.append(LastWords(process.output, to=1, for_program=partial(self._hear, said.OUT)))
+
+    @property
+    def _place(self) -> str:
+        return f"{self._voices.label}:{self._number}"
 
     def said(self, items: list[list[Any]]) -> None:
         """SAID."""

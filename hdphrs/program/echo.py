@@ -224,7 +224,7 @@ def _states(text: str) -> list[str]:
 
 def record_of(who: Who, attributes: dict[str, Any]) -> logging.LogRecord:
     """The record as it was made there; whose it is stands in its attributes."""
-    host = who.place.rpartition(":")[0]
+    host = who.place.rpartition(":")[0].partition("/")[0]
     return logging.makeLogRecord(
         {
             "args": None,

@@ -8,9 +8,8 @@ user's is pickled or unpickled while a lock is held.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from hdphrs.api import seeds
@@ -18,6 +17,7 @@ from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status, name_of, unfol
 from hdphrs.api.future import get as fast_get
 from hdphrs.api.memo import Wish, wish_of
 from hdphrs.api.options import options_of, options_of_task
+from hdphrs.api.places import NodeInfo, Roster
 from hdphrs.api.port import Bell
 from hdphrs.api.seeds import Indices
 from hdphrs.errors import RootLostError, StartError, UsageError
@@ -92,7 +92,7 @@ class ProgramPort:
         self._refusal: str | None = None
         self._lost = False
         self._closed = False
-        self._nodes: list[NodeId] = [ROOT]
+        self.roster: Roster = Roster([NodeInfo(ROOT, "localhost", 1)])
         self._reliable = True
         self._ledger = False
 
@@ -164,8 +164,8 @@ class ProgramPort:
     ) -> Future[T]:
         self._check_open()
         called, keywords = unfold(function)
-        task = self._encode(called, args, keywords, supervised, self.take_index())
-        return self._send(replace(task, pin=()), node)
+        task = self._encode(called, args, keywords, supervised, self.take_index(), is_placed=True)
+        return self._send(task, node)
 
     def wait(self, future: Future[T]) -> T:
         if future._parent is not self:
@@ -246,13 +246,10 @@ class ProgramPort:
     def best(self, topic: bytes) -> tuple[float, Any] | None:
         return None
 
-    def nodes(self) -> Sequence[NodeId]:
-        return self._nodes
-
     def run(self, main: Callable[..., T], args: tuple[Any, ...]) -> T:
         self._check_open()
         called, keywords = unfold(main)
-        task = self._encode(called, args, keywords, None, self.take_index())
+        task = self._encode(called, args, keywords, None, self.take_index(), is_placed=True)
         self._listener.begin_main(task.path)
         future: Future[T] = self._send(task, ROOT)
         try:
@@ -306,6 +303,8 @@ class ProgramPort:
         kwargs: Mapping[str, Any],
         supervised: bool | None,
         index: int,
+        *,
+        is_placed: bool = False,
     ) -> Task:
         self.key()
         name = name_of(function)
@@ -313,7 +312,8 @@ class ProgramPort:
         path = child_path(PROGRAM_PATH, index)
         supervised = self._reliable if supervised is None else supervised
         memo = self._memo(function, code, payload, args, kwargs, path) if self._ledger else b""
-        return Task(name, path, code, payload, supervised, memo, *options_of_task(function, ROOT))
+        options = options_of_task(function, self.roster, is_placed=is_placed)
+        return Task(name, path, code, payload, supervised, memo, *options)
 
     def _send(self, task: Task, *where: NodeId) -> Future[Any]:
         """Send a task at once, to a node or wherever."""
@@ -367,8 +367,9 @@ class ProgramPort:
             case [local.PARTS, parts]:
                 for path, outcome in parts:
                     self._calls.hear_of(path, outcome)
-            case [local.NODES, nodes, cores]:
-                self._nodes, self._calls.cores = nodes, cores
+            case [local.NODES, nodes]:
+                self.roster.hear(nodes)
+                self._calls.cores = sum(info.slots for info in self.roster.infos)
             case [local.SAID, bundle]:
                 self._listener.take(bundle)
             case [local.BYE]:

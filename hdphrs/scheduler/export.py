@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from time import thread_time
 from typing import Any
 
@@ -18,9 +17,10 @@ from hdphrs.api import future as fast
 from hdphrs.api.future import AWAY, FAILED, Future, name_of, take, unfold
 from hdphrs.api.memo import Wish, wish_of
 from hdphrs.api.options import options_of, options_of_task, use
-from hdphrs.errors import Cancelled, CannotTravelError
+from hdphrs.api.places import Roster
+from hdphrs.errors import Cancelled, CannotTravelError, UsageError
 from hdphrs.protocol.pieces import check_of_task
-from hdphrs.protocol.tasks import FAIR, KEEN, ROOT, NodeId, Task
+from hdphrs.protocol.tasks import FAIR, KEEN, NodeId, Task
 from hdphrs.scheduler.assigned import Assigned, is_below, path_of
 from hdphrs.scheduler.note import plain
 from hdphrs.scheduler.pace import EXPORT_MAX, Pace
@@ -36,7 +36,14 @@ class Exporter:
     """Encodes tasks, and keeps the futures of those that are away."""
 
     def __init__(
-        self, tell: Callable[..., None], line: Line, book: CodeBook, *, reliable: bool, ledger: bool = False
+        self,
+        tell: Callable[..., None],
+        line: Line,
+        book: CodeBook,
+        roster: Roster,
+        *,
+        reliable: bool,
+        ledger: bool = False,
     ) -> None:
         """`tell` sends messages to the node; with a `ledger` tasks have memos."""
         self._tell = tell
@@ -45,10 +52,9 @@ class Exporter:
         """Called when a rest begins or is cut short, at the end of which demand is to be answered."""
         self._line = line
         self._book = book
+        self._roster = roster
         self._reliable = reliable
         self._ledger = ledger
-        self.node: NodeId = ROOT
-        """This scheduler's."""
         self._slots = itertools.count()
         self._away: dict[int, Future[Any]] = {}
         self._exclusive = threading.RLock()
@@ -111,7 +117,7 @@ class Exporter:
                 continue
             try:
                 task = self._encode(function, future._content, path_of(future), future.supervised)
-            except CannotTravelError as error:
+            except (CannotTravelError, UsageError) as error:
                 future._content = error
                 future._status = FAILED
             else:
@@ -133,7 +139,7 @@ class Exporter:
             CannotTravelError: function or arguments do not pickle.
         """
         with self._exclusive:
-            task = replace(self._encode(function, args, path, supervised), pin=())
+            task = self._encode(function, args, path, supervised, is_placed=True)
             future: Future[Any] = Future()
             future._function = None
             self._tell([local.PLACE, self._send_away(future), node, pack_task(task)])
@@ -143,7 +149,7 @@ class Exporter:
         """The digest of a call, by which a piece knows it again; None if it does not pickle."""
         with self._exclusive:
             try:
-                task = self._encode(function, args, path, None)
+                task = self._encode(function, args, path, None, is_placed=True)
             except CannotTravelError:
                 return None
             return check_of_task(task)
@@ -183,14 +189,21 @@ class Exporter:
         return given_up
 
     def _encode(
-        self, function: Callable[..., Any], args: tuple[Any, ...], path: bytes, supervised: bool | None
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        path: bytes,
+        supervised: bool | None,
+        *,
+        is_placed: bool = False,
     ) -> Task:
         name = name_of(function)
         function, kwargs = unfold(function)
         code, payload = self._book.encode(name, function, args, kwargs)
         supervised = self._reliable if supervised is None else supervised
         memo = self._memo(function, code, payload, args, kwargs, path) if self._ledger else b""
-        return Task(name, path, code, payload, supervised, memo, *options_of_task(function, self.node))
+        options = options_of_task(function, self._roster, is_placed=is_placed)
+        return Task(name, path, code, payload, supervised, memo, *options)
 
     def _memo(
         self,

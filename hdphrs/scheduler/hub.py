@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from time import perf_counter
 from typing import Any, NoReturn, TypeVar
@@ -28,6 +28,7 @@ from greenlet import getcurrent
 from hdphrs.api import future as fast
 from hdphrs.api.future import AWAY, DONE, FAILED, Future, take
 from hdphrs.api.options import use
+from hdphrs.api.places import Roster
 from hdphrs.api.port import Bell
 from hdphrs.api.seeds import beside
 from hdphrs.errors import CannotTravelError, UsageError
@@ -87,7 +88,8 @@ class Hub:
         self._tell = tell = self._mail.tell
         self._book = book = CodeBook(lambda digest, data: tell([local.CODE, digest, data]))
         self._shelf = CodeShelf(book)
-        self._exporter = Exporter(tell, line, book, reliable=reliable, ledger=ledger)
+        self.roster: Roster = Roster()
+        self._exporter = Exporter(tell, line, book, self.roster, reliable=reliable, ledger=ledger)
         self._meter = Meter(line)
         self._keeper = Keeper(tell, self._exporter.check, self._meter, ledger=ledger)
         self._noter = Noter(self._meter.ran_s, self._keeper.keep_timed) if ledger else None
@@ -127,7 +129,6 @@ class Hub:
         self._hungry = False
         self._polled_s = 0.0
         self._reported = 0
-        self._nodes: list[NodeId] = []
         self._finds = Finds(tell)
         use.on_begin = line.again
 
@@ -231,9 +232,6 @@ class Hub:
     def best(self, topic: bytes) -> tuple[float, Any] | None:
         self._receive(block=False)
         return self._finds.best(topic)
-
-    def nodes(self) -> Sequence[NodeId]:
-        return self._nodes
 
     def run(self, main: Callable[..., T], args: tuple[Any, ...]) -> T:
         return main(*args)
@@ -499,9 +497,7 @@ class Hub:
                 case [local.CODE, digest, data]:
                     self._shelf.teach(digest, data)
                 case [local.NODES, nodes]:
-                    self._nodes = nodes
-                    if nodes:
-                        self._exporter.node = nodes[0]
+                    self.roster.hear(nodes)
                     self._keeper.nodes = len(nodes)
                 case [local.FOUND, topic, rank, find]:
                     if topic == WANTED:

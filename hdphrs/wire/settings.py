@@ -115,6 +115,9 @@ class NodeSettings:
     """Root: the file for the report in JSON."""
     root_addresses: tuple[tuple[str, int], ...] = ()
     """Others: where the root may listen, to be tried in order."""
+    root_host: str = ""
+    root_slots: int = 0
+    """Others: its host and its schedulers."""
     bind: str = "127.0.0.1"
     """Others: the address to listen on for peers."""
     credentials: Credentials | None = None

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from hdphrs import task
+from hdphrs import NodeInfo, task
 from hdphrs.api.memo import Wish, wish_of
 from hdphrs.api.options import HERE, Options, Use, options_of, options_of_task, use
+from hdphrs.api.places import Roster
 from hdphrs.errors import UsageError
 from hdphrs.protocol.tasks import NodeId
 
@@ -65,12 +66,30 @@ def test_options_are_found_behind_whatever_surrounds_a_function() -> None:
 
 
 def test_fields_of_a_task() -> None:
-    here = NodeId(3)
-    assert options_of_task(plain, here) == (0, 0.0, ())
-    assert options_of_task(marked, here) == (1, 2.0, ())
-    assert options_of_task(task(plain, pin=True), here) == (0, 0.0, (3,))
-    assert options_of_task(task(plain, pin=5), here) == (0, 0.0, (5,))
-    assert options_of_task(task(plain, stealable=False), here) == (0, 0.0, (3,))
+    roster = Roster([NodeInfo(NodeId(3), "near", 2), NodeInfo(NodeId(4), "far", 1), NodeInfo(NodeId(7), "far", 1)])
+
+    def fields(function: Callable[..., Any]) -> tuple[int, float, tuple[NodeId, ...]]:
+        return options_of_task(function, roster)
+
+    assert fields(plain) == (0, 0.0, ())
+    assert fields(marked) == (1, 2.0, ())
+    assert fields(task(plain, pin=True)) == (0, 0.0, (3,))
+    assert fields(task(plain, pin=5)) == (0, 0.0, (5,))
+    assert fields(task(plain, stealable=False)) == (0, 0.0, (3,))
+    assert fields(task(plain, pin="far")) == (0, 0.0, (4, 7))
+    assert fields(task(plain, pin=lambda info: info.slots == 1)) == (0, 0.0, (4, 7))
+    assert fields(task(plain, pin=[7, "far", "near"])) == (0, 0.0, (7, 4, 3))
+    assert options_of_task(task(marked, pin="nowhere"), roster, is_placed=True) == (1, 2.0, ())
+    with pytest.raises(UsageError, match="pin: there is no host 'nowhere' in this run now; the hosts are: near, far"):
+        fields(task(plain, pin=[3, "nowhere"]))
+
+
+def on_far(info: NodeInfo) -> bool:
+    return info.host == "far"
+
+
+def test_predicate_travels_with_its_function() -> None:
+    assert options_of(pickle.loads(pickle.dumps(task(plain, pin=on_far)))) == Options(pin=(on_far,))
 
 
 def test_process_that_gets_an_option_knows_it() -> None:
@@ -105,7 +124,9 @@ def test_beginning_is_told_once() -> None:
         {"timeout": float("nan")},
         {"timeout": True},
         {"pin": -1},
-        {"pin": "host"},
+        {"pin": ""},
+        {"pin": 1.5},
+        {"pin": ["far", None]},
         {"pin": []},
         {"pin": [True]},
         {"pin": None},

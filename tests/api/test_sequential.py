@@ -38,7 +38,7 @@ def test_there_is_one_node_which_is_this_one() -> None:
         assert hdphrs.all_nodes() == [hdphrs.my_node()]
         assert get(spawn_at(hdphrs.my_node(), abs, -3)) == 3
         with pytest.raises(UsageError, match="there is no node 7"):
-            spawn_at(hdphrs.my_node() + 7, abs, -3)  # type: ignore[arg-type]
+            spawn_at(hdphrs.my_node() + 7, abs, -3)
 
 
 def test_spawn_at_something_that_is_no_node_is_refused() -> None:

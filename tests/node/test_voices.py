@@ -12,6 +12,7 @@ from hdphrs.node import voices as saying
 from hdphrs.node.link import NodeLink
 from hdphrs.node.process import SchedulerProcess
 from hdphrs.node.voices import REST_BYTES_MAX, Speaker, ToProgram, Voices
+from hdphrs.protocol.tasks import ROOT, NodeId
 from hdphrs.wire import local, said
 from hdphrs.wire.said import ERR, LAST, OUT, Held, Said, Text, Who
 from hdphrs.wire.settings import Streams
@@ -51,6 +52,22 @@ def scheduler() -> Scheduler:
 
 
 WHO = Who("host:2", "f", b"\4")
+
+
+def test_nodes_that_share_a_host_are_told_apart_from_then_on(scheduler: Scheduler) -> None:
+    def place() -> str:
+        scheduler.speaker.said([[said.TEXT, ["", "f", b""], OUT, b"x\n"]])
+        (heard,) = scheduler.heard()
+        assert isinstance(heard, Text)
+        return heard.who.place
+
+    me, elsewhere, beside = (NodeId(3), "host", 1), (ROOT, "far", 4), (NodeId(5), "host", 1)
+    scheduler.voices.meet(me, elsewhere)
+    assert place() == "host:2"
+    scheduler.voices.meet(me, elsewhere, beside)
+    assert place() == "host/3:2"
+    scheduler.voices.meet(me, elsewhere)  # what was said before is still on the screen
+    assert place() == "host/3:2"
 
 
 def test_lines_of_both_streams_are_taken_for_those_of_the_running_task(scheduler: Scheduler) -> None:

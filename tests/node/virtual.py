@@ -162,7 +162,7 @@ class VirtualCrew:
     def demand(self, wanted: bool) -> None:
         """Virtual schedulers export everything anyway."""
 
-    def tell_nodes(self, nodes: list[NodeId]) -> None:
+    def tell_nodes(self, nodes: list[list[Any]]) -> None:
         """Trees do not ask where they are."""
 
     def kept(self, pieces: Sequence[Piece]) -> None:

@@ -8,7 +8,7 @@ Functions are pickled by reference, which is enough for those of the tests.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from greenlet import getcurrent, greenlet
 
 from hdphrs.api.future import AWAY, DONE, FAILED, Future, state
+from hdphrs.api.places import NodeInfo, Roster
 from hdphrs.api.port import Bell
 from hdphrs.audit.scan import Copy
 from hdphrs.audit.violation import Violation
@@ -141,8 +142,9 @@ class CorePort:
     def best(self, topic: bytes) -> tuple[float, Any] | None:
         raise AssertionError("no program of the paper searches")
 
-    def nodes(self) -> Sequence[NodeId]:
-        return current().host.core.live_nodes()
+    @property
+    def roster(self) -> Roster:
+        return Roster(NodeInfo(node, f"host{node}", 1) for node in current().host.core.live_nodes())
 
     def run(self, main: Callable[..., T], args: tuple[Any, ...]) -> T:
         return main(*args)

@@ -137,6 +137,12 @@ def test_record_is_handled_here_as_it_was_made_there(echo: Shown, caplog: pytest
     assert "Traceback ..." in logging.Formatter().format(record)
 
 
+def test_host_of_a_record_is_the_host_alone(echo: Shown, caplog: pytest.LogCaptureFixture) -> None:
+    echo.hear(LogRecord(who(3, "far/2:1"), attributes(levelno=logging.ERROR)))
+    told = vars(caplog.records[0])
+    assert (told["hdphrs_host"], told["hdphrs_place"]) == ("far", "far/2:1")
+
+
 def test_record_below_the_level_of_the_program_is_dropped(echo: Shown, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     echo.hear(LogRecord(who(3), attributes()))

@@ -10,6 +10,7 @@ import pytest
 from hdphrs.api import future as fast
 from hdphrs.api.future import spawn
 from hdphrs.api.options import use
+from hdphrs.api.places import NodeInfo, Roster
 from hdphrs.protocol.tasks import PROGRAM, ROOT, Spark, Task, TaskRef
 from hdphrs.scheduler.assigned import Assigned
 from hdphrs.scheduler.export import Exporter
@@ -33,7 +34,8 @@ class Desk:
         self.rests = 0
         self.insists = False
         """Whether the node is hungry again before it has been told all."""
-        self.exporter = Exporter(self._tell, self.line, CodeBook(lambda digest, data: None), reliable=True)
+        roster = Roster([NodeInfo(ROOT, "near", 1)])
+        self.exporter = Exporter(self._tell, self.line, CodeBook(lambda digest, data: None), roster, reliable=True)
         self.exporter.on_rest = self._on_rest
 
     def _tell(self, *messages: list[Any]) -> None:
