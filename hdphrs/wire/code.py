@@ -31,7 +31,7 @@ import sys
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from hashlib import blake2b
 from types import FunctionType
@@ -185,7 +185,7 @@ class CodeBook:
         if len(data) > values.PAYLOAD_BYTES_MAX:
             raise too_large(f"the function of task {name}, with what it captures, is", len(data))
         if watch is None:
-            return INLINE, data
+            return INLINE, _with_path(data)
         versions = 0 if known is None else known.versions
         again = known is not None and known.watch.holds()
         digest = INLINE
@@ -197,6 +197,8 @@ class CodeBook:
                 versions += 1
                 self._publish(candidate, data)
                 digest = candidate
+        if not digest:
+            data = _with_path(data)
         self._remember(function, watch, digest, b"" if digest or len(data) > INLINE_BYTES_MAX else data, versions)
         return digest, data
 
@@ -275,7 +277,7 @@ class CodeShelf:
         self._book.recursion_limit = max(self._book.recursion_limit, limit)
         # A spawned call takes three frames (function, get, and the C stack's counter) where a plain one takes one.
         sys.setrecursionlimit(max(sys.getrecursionlimit(), 3 * limit + 1000))
-        sys.path.extend(entry for entry in path if entry not in sys.path)
+        _extend_path(path)
         function: Callable[..., Any] = loads(data)
         self._book.adopt(function, digest)
         self._functions[digest] = function
@@ -294,6 +296,34 @@ class CodeShelf:
                     if len(self._inline) > SHELVED_INLINE_MAX:
                         self._inline.popitem(last=False)
         return function
+
+
+class _Elsewhere:
+    """Pickles as what is loaded once this process's modules can be found."""
+
+    def __init__(self, path: list[str], data: bytes) -> None:
+        self._path = path
+        self._data = data
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return load_elsewhere, (self._path, self._data)
+
+
+def load_elsewhere(path: list[str], data: bytes) -> Any:
+    """Unpickle what refers to modules that a program has made known to its process only."""
+    _extend_path(path)
+    return loads(data)
+
+
+def _with_path(data: bytes) -> bytes:
+    """The pickle of something that may refer to modules, for processes that were not told where they are."""
+    installed = (sys.prefix, sys.base_prefix)
+    path = [entry for entry in sys.path if entry and not entry.startswith(installed)]
+    return dumps(_Elsewhere(path, data)) if path else data
+
+
+def _extend_path(path: Iterable[str]) -> None:
+    sys.path.extend(entry for entry in path if entry not in sys.path)
 
 
 def _is_named(function: Callable[..., Any]) -> bool:

@@ -299,3 +299,19 @@ def test_functions_that_travel_inline_find_the_modules_of_the_program_s_director
     )
     completed = cluster.run(program, python=python)
     assert (completed.stdout, completed.stderr) == ("56 [0, 2, 4]\n", "")
+
+
+def test_a_lambda_finds_the_modules_of_a_directory_that_the_program_has_added_to_its_path(cluster: Cluster) -> None:
+    (cluster.folder / "apart").mkdir()
+    cluster.write("def double(n): return 2 * n\n", "apart/elsewhere.py")
+    program = cluster.write(
+        f"""
+        import sys
+        import hdphrs
+        sys.path.append("{cluster.folder}/apart")
+        from elsewhere import double
+        print(hdphrs.get(hdphrs.spawn(lambda: double(3))))
+        """
+    )
+    completed = cluster.run(program)
+    assert (completed.stdout, completed.stderr) == ("6\n", "")

@@ -104,6 +104,26 @@ def test_lambdas_closures_methods_and_partials_travel_inline() -> None:
     assert not pair.registered
 
 
+class Called:
+    def __call__(self) -> str:
+        return "called"
+
+
+@pytest.mark.parametrize("function", [lambda: "called", Called()])
+def test_what_travels_inline_brings_along_where_modules_are(
+    monkeypatch: pytest.MonkeyPatch, function: Callable[[], str]
+) -> None:
+    """A program may have extended its path, and then made a lambda that refers to a module from there."""
+    pair, path = Pair(), sys.path
+    monkeypatch.setattr(sys, "path", [*path, "/somewhere/else"])
+    digest, payload = pair.book.encode("f", function, (), {})
+    assert digest == INLINE
+    monkeypatch.setattr(sys, "path", [*path])
+    called, _, _ = pair.shelf.decode("f", INLINE, payload)
+    assert called() == "called"
+    assert sys.path == [*path, "/somewhere/else"]
+
+
 def test_a_closure_cell_that_changes_is_noticed() -> None:
     pair = Pair()
     step = 1
