@@ -70,6 +70,9 @@ class _Ended(NamedTuple):
 
 NOBODY = "", b""
 
+TAKEN_ALONG_MAX = 1024
+"""Tasks of which it is remembered that a cancelled child took them along."""
+
 
 class _Scheduler:
     """One scheduler as its node sees it: a process, a link, and what has been handed to it."""
@@ -92,6 +95,8 @@ class _Scheduler:
         """Whether something has just been cancelled that it has."""
         self.replaced = False
         """Whether its process was ended because of a cancelled task."""
+        self.unwanted: set[tuple[TaskRef, int]] = set()
+        """Of what it has got, what is cancelled."""
         self._serials: dict[tuple[TaskRef, int], int] = {}
 
     def hand(self, serial: int, spark: Spark) -> list[object]:
@@ -112,6 +117,17 @@ class _Scheduler:
             return next(reversed(self.ended.values()), NOBODY)
         return spark.task.name, b"" if is_bundle(spark.task.path) else spark.task.path
 
+    def above(self, task: Task) -> Spark | None:
+        """The nearest ancestor of a task that it has got, and that somebody wants."""
+        paths = {
+            spark.task.path: spark
+            for copy, serial in self._serials.items()
+            if copy not in self.unwanted
+            and task.path.startswith((spark := self.handed[serial]).task.path)
+            and task.path != spark.task.path
+        }
+        return paths[max(paths, key=len)] if paths else None
+
     def ask(self, what: bytes) -> None:
         """Something for its helper thread."""
         with suppress(OSError):  # it has been asked often enough, or is dead
@@ -120,6 +136,7 @@ class _Scheduler:
     def take_back(self, ref: TaskRef, replica: int) -> Task:
         """It has answered, or given back, this task."""
         serial = self._serials.pop((ref, replica))
+        self.unwanted.discard((ref, replica))
         task = self.handed.pop(serial).task
         self.ended[serial] = _Ended(task.name, task.path)
         if len(self.ended) > ENDED_MAX:
@@ -156,6 +173,8 @@ class Crew:
         self._stillbirths = 0
         self._witness = OomWitness()
         self._nodes: list[list[Any]] = []
+        self._taken_along: dict[bytes, None] = {}
+        """Paths of tasks that have been lost because a cancelled one did not end."""
         self.exchange: Exchange = Exchange(lambda: len(self._nodes) <= 1)
         """Serves the links of the schedulers, and the program's."""
         self._books = Books(page.totals)
@@ -205,6 +224,7 @@ class Crew:
         """Effect `Cancel`: its helper thread is asked to look, should it be deep in a task."""
         scheduler = self._schedulers[origin]
         self._post(scheduler, [local.STOP, [[list(ref), replica] for ref, replica in copies]])
+        scheduler.unwanted.update(copies)
         scheduler.stopped = True
 
     def replace(self, origin: Origin, copies: Sequence[tuple[TaskRef, int]]) -> None:
@@ -434,7 +454,26 @@ class Crew:
         heir = self._add(start_scheduler(self._page, process.number, self._settings))
         self._nursery.start_soon(self._attend, heir)
         copy = None if running is None else (running.ref, running.replica)
-        self._handle([SchedulerDied(scheduler.origin, copy, crash, scheduler.replaced, leftover_of)])
+        blameless = scheduler.replaced
+        if blameless and running is not None and (culprit := self._loser(scheduler, running.task)) is not None:
+            copy, blameless = (culprit.ref, culprit.replica), False
+            how = f"{how}, because task {running.task.name} was cancelled and did not end"
+            crash = Crash(host, process.pid, how, "", crash.words)
+        self._handle([SchedulerDied(scheduler.origin, copy, crash, blameless, leftover_of)])
+
+    def _loser(self, scheduler: _Scheduler, cancelled: Task) -> Spark | None:
+        """Whose fault it is that a cancelled task has not ended, and its scheduler is replaced: nobody's, unless that
+        takes the same ancestor along for the second time.  It would make and cancel such a task again, and so on for
+        ever.  (What has run for too long is not made again, decision 19.)"""
+        above = None if cancelled.timeout_s else scheduler.above(cancelled)
+        if above is None:
+            return None
+        if above.task.path in self._taken_along:
+            return above
+        self._taken_along[above.task.path] = None
+        if len(self._taken_along) > TAKEN_ALONG_MAX:
+            del self._taken_along[next(iter(self._taken_along))]
+        return None
 
     async def _nudge(self) -> None:
         """Have helper threads answer the demand byte for schedulers that are deep in one task; once, for what is

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.e2e.harness import Cluster
 
 
@@ -72,6 +74,49 @@ def test_scheduler_whose_cancelled_task_does_not_end_is_replaced_and_nobody_is_b
     completed = cluster.run("--cores", 1, program, cluster.folder / "begun")
     assert (completed.returncode, completed.stdout) == (0, "3\n")
     assert "task hang, which was cancelled and did not end; it is replaced" in completed.stderr
+
+
+@pytest.mark.slow
+def test_task_that_cancels_what_does_not_end_in_its_own_process_is_given_up_and_not_run_for_ever(
+    cluster: Cluster,
+) -> None:
+    """It waits in the process that is replaced, is run again, and does the same again: the first time is nobody's
+    fault."""
+    program = cluster.write(
+        """
+        import hdphrs, sys, time
+        from pathlib import Path
+
+        def stubborn():
+            try:
+                hdphrs.get(hdphrs.spawn_at(1, time.sleep, 60))
+            except BaseException:
+                while True:
+                    pass
+
+        def cancels(path):
+            with open(path, "a") as file:
+                file.write("begun ")
+            future = hdphrs.spawn(hdphrs.task(stubborn, pin=True))
+            try:
+                future.get(timeout=0.2)
+            except hdphrs.errors.WaitTimeoutError:
+                future.cancel()
+            hdphrs.get(hdphrs.spawn_at(1, time.sleep, 60))
+
+        try:
+            hdphrs.run(hdphrs.task(cancels, attempts=1), sys.argv[1])
+        except hdphrs.errors.TaskCrashedError as error:
+            print(error)
+        print(hdphrs.get(hdphrs.spawn(abs, -3)), Path(sys.argv[1]).read_text())
+        """
+    )
+    completed = cluster.run("--local-nodes", 2, "--cores", 1, program, cluster.folder / "begun")
+    assert completed.returncode == 0, completed.stderr
+    error, last = completed.stdout.splitlines()
+    assert "task cancels took down its process" in error
+    assert error.endswith("was killed by SIGKILL, because task stubborn was cancelled and did not end")
+    assert last == "3 begun begun "
 
 
 def test_ctrl_c_in_run_cancels_the_task_that_nobody_else_knows(cluster: Cluster) -> None:
