@@ -1,6 +1,6 @@
 """Which tasks the ledger is to know: a mark on functions, and files that tasks read.
 
-What lives here: `InputFile`, the mark, and how it is found; `task`, which sets it, is in `options.py`.  The mark is
+What lives here: `InputFile`, the mark, and how marks are found; `task`, which sets it, is in `options.py`.  The mark is
 read when a task is encoded in a run with a ledger, and at no other time.
 """
 
@@ -48,10 +48,16 @@ def mark_skeleton(task: partial[Any], *functions: Callable[..., Any]) -> None:
 
 def wish_of(function: object) -> Wish:
     """What is wished for the results of a callable."""
+    value = mark_of(function, MARK)
+    return Wish.FAIR if value is None else Wish(value)
+
+
+def mark_of(function: object, mark: str) -> Any:
+    """A mark on a callable, or on what it surrounds; None if there is none."""
     while True:
-        value = getattr(function, MARK, None)
+        value = getattr(function, mark, None)
         if value is not None:
-            return Wish(value)
+            return value
         if isinstance(function, partial):
             function = function.func
         elif isinstance(function, MethodType):
@@ -59,7 +65,7 @@ def wish_of(function: object) -> Wish:
         elif hasattr(function, "__wrapped__"):
             function = function.__wrapped__
         else:
-            return Wish.FAIR
+            return None
 
 
 class InputFile(os.PathLike[str]):

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from types import MethodType
 from typing import Any, Final, ParamSpec, TypeVar, overload
 
-from hdphrs.api.memo import Wish, mark_memo
+from hdphrs.api.memo import Wish, mark_memo, mark_of
 from hdphrs.api.places import Roster, Where, is_where
 from hdphrs.errors import UsageError
 from hdphrs.protocol.tasks import NodeId
@@ -142,19 +141,8 @@ def task(
 
 def options_of(function: object) -> Options | None:
     """What was said of the tasks of a callable."""
-    while use.begun:
-        found = getattr(function, MARK, None)
-        if found is not None:
-            return found if isinstance(found, Options) else None
-        if isinstance(function, partial):
-            function = function.func
-        elif isinstance(function, MethodType):
-            function = function.__func__
-        elif hasattr(function, "__wrapped__"):
-            function = function.__wrapped__
-        else:
-            break
-    return None
+    found = mark_of(function, MARK) if use.begun else None
+    return found if isinstance(found, Options) else None
 
 
 def options_of_task(
