@@ -1,7 +1,8 @@
 """A whole cluster in virtual time: real drivers and cores, the memory transport, and schedulers that only sleep.
 
 A task here is a tree: it costs so many virtual seconds, and has so many levels of two children below.  Its value is the
-number of leaves.
+number of leaves.  Its children may have options (`VirtualCluster.options`); a child that ends otherwise than with a
+value counts as if it had one, if its options and the deaths so far allow that.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from hdphrs.config import CoreConfig
 from hdphrs.node.books import Work
 from hdphrs.node.driver import Driver
 from hdphrs.node.recorder import Recorder
-from hdphrs.protocol.events import Exported, Finished, Hungry, SchedulerUp, Terminate
+from hdphrs.protocol.events import Begun, Exported, Finished, Hungry, SchedulerDied, SchedulerUp, Terminate
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.paths import PROGRAM_PATH, child_path
-from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Origin, Outcome, Piece, Spark, Task, TaskRef, Verdict
+from hdphrs.protocol.tasks import PROGRAM, ROOT, Crash, NodeId, Origin, Outcome, Piece, Spark, Task, TaskRef, Verdict
 from hdphrs.transport.memory import ADDRESS, MemoryNetwork
 from hdphrs.wire import local
 from hdphrs.wire.codec import unpack_outcome
@@ -40,10 +41,15 @@ def tree(levels: int, cost_s: float, path: bytes = PROGRAM_PATH) -> Task:
     return Task(f"tree {levels}", path, b"", f"{levels} {cost_s}".encode())
 
 
+FOREVER_S = 1e6
+"""What a task costs that does not end."""
+
+
 class Unfilled:
     """A future of a virtual task."""
 
-    def __init__(self) -> None:
+    def __init__(self, task: Task) -> None:
+        self.task = task
         self.full = trio.Event()
         self.value = 0
 
@@ -51,83 +57,118 @@ class Unfilled:
 class VirtualScheduler:
     """One core: one task computes at a time, those that wait for children do not hold it."""
 
-    def __init__(self, origin: Origin, driver: Driver, nursery: trio.Nursery) -> None:
-        self._origin = origin
+    def __init__(self, origin: Origin, driver: Driver, nursery: trio.Nursery, cluster: VirtualCluster) -> None:
+        self.origin = origin
+        self.running: Spark | None = None
+        """What has the core."""
+        self._cluster = cluster
+        self._dead = False
+        self._scopes: dict[trio.CancelScope, None] = {}
+        """Of all tasks that have begun."""
+        self._endless: dict[tuple[TaskRef, int], trio.CancelScope] = {}
         self._driver = driver
         self._nursery = nursery
-        self._computing = False
-        self._resumable: deque[trio.Event] = deque()
+        self._resumable: deque[tuple[Spark, trio.Event]] = deque()
         self._waiting: deque[Spark] = deque()
         self._futures: list[Unfilled] = []
         self._hungry = False
 
     def up(self) -> None:
         """Report for work."""
-        self._driver.handle([SchedulerUp(self._origin)])
+        self._driver.handle([SchedulerUp(self.origin)])
         self._look()
 
     def start(self, sparks: Sequence[Spark]) -> None:
         """Take these tasks."""
         self._hungry = False
         self._waiting.extend(sparks)
+        self._cluster.check_places(self._driver, sparks)
         self._look()
+
+    def die(self) -> None:
+        """kill -9."""
+        self._dead = True
+        for scope in self._scopes:
+            scope.cancel()
+        copy = None if self.running is None else (self.running.ref, self.running.replica)
+        self._driver.handle([SchedulerDied(self.origin, copy, Crash("host", 1, "was killed by SIGKILL"))])
+
+    def stop(self, copies: Sequence[tuple[TaskRef, int]]) -> None:
+        """Only what does not end by itself is ended."""
+        for copy in copies:
+            if copy in self._endless:
+                self._endless[copy].cancel()
 
     def deliver(self, slot: int, outcome: Outcome) -> None:
         """Fill a future."""
         future = self._futures[slot]
-        future.value = int(outcome.data)
+        future.value = self._cluster.value(future.task, outcome)
         future.full.set()
         self._hungry = False
         self._nursery.start_soon(self._look_again)
 
     def _look(self) -> None:
         """Give the core to the next: resumed tasks first, then those that have not begun."""
-        if self._computing:
+        if self.running is not None or self._dead:
             return
         if self._resumable:
-            self._computing = True
-            self._resumable.popleft().set()
+            self.running, turn = self._resumable.popleft()
+            turn.set()
         elif self._waiting:
-            self._computing = True
-            self._nursery.start_soon(self._run, self._waiting.popleft())
+            self.running = self._waiting.popleft()
+            self._nursery.start_soon(self._live, self.running)
         elif not self._hungry:
             self._hungry = True
-            self._driver.handle([Hungry(self._origin, ROOM)])
+            self._driver.handle([Hungry(self.origin, ROOM)])
 
     async def _look_again(self) -> None:
         self._look()
 
+    async def _live(self, spark: Spark) -> None:
+        scope = trio.CancelScope()
+        self._scopes[scope] = None
+        with scope:
+            await self._run(spark)
+        del self._scopes[scope]
+
     async def _run(self, spark: Spark) -> None:
         levels, cost = spark.task.payload.split()
-        await trio.sleep(float(cost))
+        if spark.task.timeout_s:
+            self._driver.handle([Begun(self.origin, spark.ref, spark.replica)])
+        with trio.CancelScope() as scope:
+            if float(cost) == FOREVER_S:
+                self._endless[spark.ref, spark.replica] = scope
+            await trio.sleep(float(cost))
+        self._endless.pop((spark.ref, spark.replica), None)
+        outcome = Outcome(Verdict.RAISED, b"") if scope.cancelled_caught else None
         value = 1
         if levels != b"0":
             futures = self._spawn(spark.task, int(levels) - 1, float(cost))
             self._leave()
             for future in futures:
                 await future.full.wait()
-            await self._enter()
+            await self._enter(spark)
             value = sum(future.value for future in futures)
-        result = (spark.ref, spark.replica, Outcome(Verdict.VALUE, str(value).encode()))
-        self._driver.handle([Finished(self._origin, (result,))])
+        result = (spark.ref, spark.replica, outcome or Outcome(Verdict.VALUE, str(value).encode()))
+        self._driver.handle([Finished(self.origin, (result,))])
         self._leave()
 
     def _leave(self) -> None:
-        self._computing = False
+        self.running = None
         self._look()
 
-    async def _enter(self) -> None:
+    async def _enter(self, spark: Spark) -> None:
         turn = trio.Event()
-        self._resumable.append(turn)
+        self._resumable.append((spark, turn))
         self._look()
         await turn.wait()
 
     def _spawn(self, parent: Task, levels: int, cost_s: float) -> list[Unfilled]:
         slot = len(self._futures)
-        futures = [Unfilled(), Unfilled()]
+        children = [self._cluster.child(levels, cost_s, child_path(parent.path, i)) for i in range(2)]
+        futures = [Unfilled(task) for task in children]
         self._futures += futures
-        tasks = [(slot + i, tree(levels, cost_s, child_path(parent.path, i))) for i in range(2)]
-        self._driver.handle([Exported(self._origin, tuple(tasks))])
+        self._driver.handle([Exported(self.origin, tuple(enumerate(children, slot)))])
         return futures
 
 
@@ -137,6 +178,19 @@ class VirtualCrew:
     def __init__(self) -> None:
         self.schedulers: dict[Origin, VirtualScheduler] = {}
         self.board: Board[bytes] = Board()
+        self._made = 0
+
+    def add(self, make: Callable[[Origin], VirtualScheduler]) -> None:
+        """One more scheduler."""
+        self._make = make
+        self._made += 1
+        scheduler = self.schedulers[Origin(self._made)] = make(Origin(self._made))
+        scheduler.up()
+
+    def kill(self, choose: Callable[[Sequence[Origin]], Origin]) -> None:
+        """kill -9 of one of them, which is replaced."""
+        self.schedulers.pop(choose(list(self.schedulers))).die()
+        self.add(self._make)
 
     def teach(self, origin: Origin, digest: bytes, data: bytes) -> None:
         """Trees need no code."""
@@ -145,7 +199,8 @@ class VirtualCrew:
         self.schedulers[origin].start(sparks)
 
     def deliver(self, origin: Origin, slot: int, outcome: Outcome) -> None:
-        self.schedulers[origin].deliver(slot, outcome)
+        if origin in self.schedulers:
+            self.schedulers[origin].deliver(slot, outcome)
 
     def tell(self, topic: bytes, rank: float, find: bytes) -> bool:
         return self.board.improve(topic, rank, find)
@@ -154,7 +209,9 @@ class VirtualCrew:
         return self.board.all()
 
     def cancel(self, origin: Origin, copies: Sequence[tuple[TaskRef, int]]) -> None:
-        """Virtual tasks are not cancelled, and run to their ends if they were started twice."""
+        """Virtual tasks run to their ends if they were started twice, unless they have none."""
+        if origin in self.schedulers:
+            self.schedulers[origin].stop(copies)
 
     def replace(self, origin: Origin, copies: Sequence[tuple[TaskRef, int]]) -> None:
         """So they need no replacement."""
@@ -252,10 +309,8 @@ class VirtualNode:
             while core.me is None:
                 await driver.changed.wait()
             nursery.start_soon(driver.tick)
-            for number in range(cluster.cores):
-                scheduler = VirtualScheduler(Origin(number + 1), driver, nursery)
-                crew.schedulers[Origin(number + 1)] = scheduler
-                scheduler.up()
+            for _ in range(cluster.cores):
+                crew.add(partial(VirtualScheduler, driver=driver, nursery=nursery, cluster=cluster))
             task_status.started()
             await driver.halted.wait()
             if driver.halt is not None and driver.halt.reason is None and node != ROOT:
@@ -292,9 +347,50 @@ class VirtualCluster:
         self.program = VirtualProgram()
         self.root_address = (ADDRESS, 0)
         self.nodes = [VirtualNode(self, number) for number in range(nodes)]
+        self.options: Callable[[Task], Task] = lambda task: task
+        """Gives a child its options, by its path."""
+        self.dead: set[NodeId] = set()
+        self.lost: list[str] = []
+        """Names of children that were pinned to dead nodes."""
+        self.crashes = 0
+        """Schedulers that were killed."""
+
+    def child(self, levels: int, cost_s: float, path: bytes) -> Task:
+        """A task of this shape, with options."""
+        return self.options(tree(levels, cost_s, path))
+
+    def check_places(self, driver: Driver, sparks: Sequence[Spark]) -> None:
+        """What is pinned starts nowhere else."""
+        for spark in sparks:
+            assert not spark.task.pin or driver.core.me in spark.task.pin, spark
+
+    def value(self, task: Task, outcome: Outcome) -> int:
+        """The value of a child; of one that has none, what it would be, if that may be so."""
+        leaves: int = 2 ** int(task.name.split()[1])
+        match outcome.verdict:
+            case Verdict.VALUE:
+                assert int(outcome.data) == leaves
+            case Verdict.LOST:
+                assert task.pin
+                assert self.dead.issuperset(task.pin), (task, self.dead)
+                self.lost.append(task.name)
+            case Verdict.TIMED_OUT:
+                assert task.timeout_s
+                assert float(task.payload.split()[1]) == FOREVER_S
+            case Verdict.CRASHED:
+                assert (task.attempts or self.config.attempts_max) <= self.crashes
+            case _:
+                raise AssertionError(f"{task} ends with {outcome}")
+        return leaves
+
+    def kill_scheduler(self, number: int, choose: Callable[[Sequence[Origin]], Origin]) -> None:
+        """kill -9 of one scheduler of a node."""
+        self.crashes += 1
+        self.nodes[number].crew.kill(choose)
 
     def kill(self, number: int) -> None:
         """kill -9 of one node."""
+        self.dead.add(self.nodes[number].id)
         self.network.kill(self.nodes[number].id)
         self.nodes[number].scope.cancel()
 
