@@ -70,8 +70,8 @@ class _Ended(NamedTuple):
 
 NOBODY = "", b""
 
-TAKEN_ALONG_MAX = 1024
-"""Tasks of which it is remembered that a cancelled child took them along."""
+STUBBORN_MAX = 1024
+"""Cancelled tasks of which it is remembered that they took an ancestor along."""
 
 
 class _Scheduler:
@@ -173,8 +173,8 @@ class Crew:
         self._stillbirths = 0
         self._witness = OomWitness()
         self._nodes: list[list[Any]] = []
-        self._taken_along: dict[bytes, None] = {}
-        """Paths of tasks that have been lost because a cancelled one did not end."""
+        self._stubborn: dict[bytes, None] = {}
+        """Paths of cancelled tasks that have taken an ancestor along."""
         self.exchange: Exchange = Exchange(lambda: len(self._nodes) <= 1)
         """Serves the links of the schedulers, and the program's."""
         self._books = Books(page.totals)
@@ -462,17 +462,15 @@ class Crew:
         self._handle([SchedulerDied(scheduler.origin, copy, crash, blameless, leftover_of)])
 
     def _loser(self, scheduler: _Scheduler, cancelled: Task) -> Spark | None:
-        """Whose fault it is that a cancelled task has not ended, and its scheduler is replaced: nobody's, unless that
-        takes the same ancestor along for the second time.  It would make and cancel such a task again, and so on for
-        ever.  (What has run for too long is not made again, decision 19.)"""
-        above = None if cancelled.timeout_s else scheduler.above(cancelled)
-        if above is None:
-            return None
-        if above.task.path in self._taken_along:
+        """Whose fault it is that a cancelled task has not ended, and its scheduler is replaced: nobody's, unless the
+        same task takes an ancestor along for the second time.  That would make and cancel it again, and so on for ever.
+        (What has run for too long is not made again, decision 19.)"""
+        above = scheduler.above(cancelled)
+        if above is None or cancelled.path in self._stubborn:
             return above
-        self._taken_along[above.task.path] = None
-        if len(self._taken_along) > TAKEN_ALONG_MAX:
-            del self._taken_along[next(iter(self._taken_along))]
+        self._stubborn[cancelled.path] = None
+        if len(self._stubborn) > STUBBORN_MAX:
+            del self._stubborn[next(iter(self._stubborn))]
         return None
 
     async def _nudge(self) -> None:
