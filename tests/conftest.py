@@ -7,6 +7,10 @@ import signal
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("hdphrs", deadline=None)  # how long an example takes depends on how busy the machine is
+settings.load_profile("hdphrs")
 
 PROCESSES = (
     "tests/benchmarks/",

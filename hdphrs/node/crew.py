@@ -455,13 +455,13 @@ class Crew:
         self._nursery.start_soon(self._attend, heir)
         copy = None if running is None else (running.ref, running.replica)
         blameless = scheduler.replaced
-        if blameless and running is not None and (culprit := self._loser(scheduler, running.task)) is not None:
+        if blameless and running is not None and (culprit := self._blamed(scheduler, running.task)) is not None:
             copy, blameless = (culprit.ref, culprit.replica), False
             how = f"{how}, because task {running.task.name} was cancelled and did not end"
             crash = Crash(host, process.pid, how, "", crash.words)
         self._handle([SchedulerDied(scheduler.origin, copy, crash, blameless, leftover_of)])
 
-    def _loser(self, scheduler: _Scheduler, cancelled: Task) -> Spark | None:
+    def _blamed(self, scheduler: _Scheduler, cancelled: Task) -> Spark | None:
         """Whose fault it is that a cancelled task has not ended, and its scheduler is replaced: nobody's, unless the
         same task takes an ancestor along for the second time.  That would make and cancel it again, and so on for ever.
         (What has run for too long is not made again, decision 19.)"""
