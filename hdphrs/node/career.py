@@ -310,7 +310,10 @@ async def _listen_to_program(
                 return False
             else:
                 events.append(understand(PROGRAM, message))
+                if message[0] == local.CANCEL:
+                    program.post([local.HEARD])
         hear(events)
+        program.flush()
         return True
 
     await exchange.serve(program, listen)

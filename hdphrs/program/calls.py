@@ -40,7 +40,8 @@ from hdphrs.wire.bundle import (
     unpack_answer,
 )
 from hdphrs.wire.bundle import Calls as Contents
-from hdphrs.wire.codec import pack_outcome, pack_task, unpack_outcome
+from hdphrs.wire.codec import pack_outcome, pack_task
+from hdphrs.wire.local import outcome_of
 
 T = TypeVar("T")
 
@@ -207,6 +208,14 @@ class Calls:
         """It is to be sent."""
         self._waiting.append(future)
 
+    def send(self, future: CallFuture[Any]) -> list[Any] | None:
+        """The item of EXPORT of a call that need not wait for others, because there are none; None if there are."""
+        with self._lock:
+            if self._load or self._waiting:
+                return None
+            self._go_alone(future)
+        return [future._content, _pack_call(future)]
+
     def place(self, future: Future[Any]) -> int:
         """A call that goes to a node of its own at once; its slot."""
         with self._lock:
@@ -256,17 +265,20 @@ class Calls:
         kind = first._kind
         wanted = kind.fit(-(-len(self._waiting) // (SHARES_PER_CORE * max(self.cores, 1))))
         futures = [first] if wanted < 2 else self._gather(first, wanted)
-        slot = next(self._slots)
         if len(futures) < 2:
-            self._load += 1
-            first._content = slot
-            self._alone[slot] = first
+            self._go_alone(first)
             return first
+        slot = next(self._slots)
         self._load += BUNDLE_WEIGHT
         bundle = self._bundles[slot] = Bundle(slot, next(self._numbers), kind, futures)
         for future in futures:
             future._content = bundle
         return bundle
+
+    def _go_alone(self, future: CallFuture[Any]) -> None:
+        self._load += 1
+        slot = future._content = next(self._slots)
+        self._alone[slot] = future
 
     def _first(self) -> CallFuture[Any] | None:
         """The next one that is still wanted, if there is room for it."""
@@ -296,19 +308,26 @@ class Calls:
 
     # ---- what comes back -------------------------------------------------------------------------------------
 
+    def is_alone(self, slot: int) -> bool:
+        """Whether this is a task in the cluster that is one call."""
+        return slot in self._alone
+
     def arrive(self, slot: int, packed: Packed) -> None:
-        """The outcome of a task; nothing is done if it was cancelled just now."""
+        """The outcome of a task; nothing is done if it was cancelled just now.
+
+        If it is one call this may be interrupted, and repeated.
+        """
         with self._lock:
-            future = self._alone.pop(slot, None)
-            bundle = None if future is not None else self._bundles.pop(slot, None)
-            if isinstance(future, CallFuture):
-                self._load -= 1
-                outcome = unpack_outcome(packed)
-                if outcome.verdict in (Verdict.VALUE, Verdict.RAISED):
-                    future._kind.learn(outcome.cost_s, len(outcome.data))
+            future = self._alone.get(slot)
             if future is not None:
                 self._fill(future, ARRIVED, packed)
-            if bundle is not None:
+                if isinstance(future, CallFuture):
+                    outcome = outcome_of(packed)
+                    if outcome.verdict in (Verdict.VALUE, Verdict.RAISED):
+                        future._kind.learn(outcome.cost_s, len(outcome.data))
+                    self._load -= 1
+                del self._alone[slot]
+            elif (bundle := self._bundles.pop(slot, None)) is not None:
                 self._load -= BUNDLE_WEIGHT
                 self._open(bundle, packed)
 
@@ -330,7 +349,7 @@ class Calls:
                 return
 
     def _open(self, bundle: Bundle, packed: Packed) -> None:
-        outcome = unpack_outcome(packed)
+        outcome = outcome_of(packed)
         empty = [future for future in bundle.futures if future._content is bundle]
         if outcome.verdict is Verdict.CRASHED:
             self._send_again(empty, bundle.kind.solitary)

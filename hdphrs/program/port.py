@@ -1,8 +1,8 @@
 """The port of a program: plain blocking calls that any thread may make.
 
 What lives here: the futures that the program made, who waits for them, and the receiver, the thread that fills them.
-What does not: which calls are sent when (`calls.py`), and the thread that sends them (`sender.py`).  Nothing of the
-user's is pickled or unpickled while a lock is held.
+What does not: which calls are sent when (`calls.py`), who sends them (`sender.py`), and who reads (`reader.py`).
+Nothing of the user's is pickled or unpickled while a lock is held.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from hdphrs.api.seeds import Indices
 from hdphrs.errors import RootLostError, StartError, UsageError
 from hdphrs.program.calls import ARRIVED, HERE, CallFuture, Calls, Kind
 from hdphrs.program.listener import Listener
+from hdphrs.program.reader import Reader
 from hdphrs.program.sender import Sender
 from hdphrs.protocol.paths import PROGRAM_PATH, child_path
 from hdphrs.protocol.tasks import FAIR, KEEN, ROOT, NodeId, Task
 from hdphrs.wire import local
 from hdphrs.wire.bundle import SMALL
 from hdphrs.wire.code import CodeBook
-from hdphrs.wire.codec import pack_task, unpack_outcome
+from hdphrs.wire.codec import pack_task
 from hdphrs.wire.values import arguments_of, dump_arguments, load_outcome
 
 T = TypeVar("T")
@@ -84,6 +85,13 @@ class ProgramPort:
         self._waiters: dict[Future[Any], list[Callable[[], object]]] = {}
         self._due: list[Callable[[], object]] = []
         """Of those whose futures have just been filled."""
+        self._reader = Reader(
+            link,
+            self._hear,
+            self._take,
+            is_needed=lambda: bool(self._waiters),
+            nudge=lambda: self._sender.post([local.CANCEL, []]),
+        )
         self._receiver = threading.Thread(target=self._receive, name="hdphrs-receiver", daemon=True)
         self._indices = seeds.indices if number == 0 else Indices()
         self._number = number
@@ -153,8 +161,10 @@ class ProgramPort:
         future._index = index
         future._kind = kind
         future._status = AWAY
-        self._calls.add(future)
-        self._sender.wake()
+        if not self._sender.send(future):
+            self._calls.add(future)
+            self._sender.wake()
+            self._reader.stir()
         if self._lost:
             self._lose()
         return future
@@ -170,7 +180,7 @@ class ProgramPort:
     def wait(self, future: Future[T]) -> T:
         if future._parent is not self:
             raise UsageError("get: this future belongs to another process, of which this one is a fork, or to a task")
-        if future._status is AWAY:
+        if future._status is AWAY and not self._reader.read_until(lambda: future._status is not AWAY):
             arrival = threading.Lock()
             arrival.acquire()
             self.watch(future, arrival.release)
@@ -178,7 +188,7 @@ class ProgramPort:
         self._listener.show()
         status, content = future._status, future._content
         if status is ARRIVED:
-            succeeded, value = load_outcome(unpack_outcome(content))
+            succeeded, value = load_outcome(local.outcome_of(content))
             with self._lock:
                 if future._status is ARRIVED:  # else another thread was faster
                     future._content = value
@@ -200,10 +210,12 @@ class ProgramPort:
                 if self._closed:
                     raise UsageError("get: the program has ended, and its node with it")
                 self._waiters.setdefault(future, []).append(call)
+                self._reader.stir()
                 return
         call()
 
     def poll(self, future: Future[Any]) -> bool:
+        self._reader.stir()
         return future._status is not AWAY
 
     def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
@@ -218,7 +230,7 @@ class ProgramPort:
         if slots is None:
             return False
         self._call_due()
-        if slots:
+        if slots or self._reader.is_lent:  # whoever reads may wait for this one
             self._sender.post([local.CANCEL, slots])
         return True
 
@@ -263,6 +275,7 @@ class ProgramPort:
     def close(self) -> None:
         """Tell the root node that the program has ended."""
         self._closed = True
+        self._reader.close()
         if self._sender.end(FAREWELL_S) and not self._lost:
             self._parted.wait(PART_S)
         self._listener.close()
@@ -348,19 +361,33 @@ class ProgramPort:
     def _receive(self) -> None:
         """The body of the receiver."""
         try:
-            while (messages := self._link.receive(block=True)) is not None:
-                for message in messages:
-                    self._hear(message)
-                del message, messages[:]  # they may be large, and the next ones far
-                self._call_due()
-                if self._calls.are_waiting:
-                    self._sender.wake()
+            self._reader.run()
         finally:
             self._parted.set()
             if not self._closed:
                 self._lose()
 
-    def _hear(self, message: list[Any]) -> None:
+    def _take(self, messages: list[list[Any]]) -> bool:
+        """In a thread that waits, and that may be interrupted: what is simple, unless other threads wait too."""
+        match messages:
+            case [[local.DELIVER, slot, outcome]] if self._calls.is_alone(slot) and not self._waiters:
+                self._calls.arrive(slot, outcome)
+            case [[local.HEARD]]:
+                pass
+            case _:
+                return False
+        if self._calls.are_waiting:
+            self._sender.wake()
+        return not self._due
+
+    def _hear(self, messages: list[list[Any]]) -> None:
+        for message in messages:
+            self._hear_one(message)
+        self._call_due()
+        if self._calls.are_waiting:
+            self._sender.wake()
+
+    def _hear_one(self, message: list[Any]) -> None:
         match message:
             case [local.DELIVER, slot, outcome]:
                 self._calls.arrive(slot, outcome)
@@ -372,6 +399,8 @@ class ProgramPort:
                 self._calls.cores = sum(info.slots for info in self.roster.infos)
             case [local.SAID, bundle]:
                 self._listener.take(bundle)
+            case [local.HEARD]:
+                pass
             case [local.BYE]:
                 self._parted.set()
             case [local.READY, reliable, ledger]:

@@ -1,7 +1,8 @@
 """The thread that sends.
 
 What lives here: it sleeps until there is something to send, and sends what there is in one frame.  No other thread ever
-writes to the link, so that a Ctrl-C cannot cut a frame in two.
+writes to the link, so that a Ctrl-C cannot cut a frame in two; but for a lone call, which the thread that spawns it
+sends in one step (decision 24).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from itertools import groupby
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from hdphrs.program.calls import Calls
+from hdphrs.program.calls import CallFuture, Calls
 from hdphrs.program.listener import LOOK_S, Listener
 from hdphrs.wire import local
 
@@ -43,6 +44,23 @@ class Sender:
         """This is to be sent, too."""
         self._posted.append(message)
         self.wake()
+
+    def send(self, future: CallFuture[Any]) -> bool:
+        """Send a call at once, in the thread that has spawned it, if there is nothing else to send; whether it has.
+
+        What the listener wants to hear goes the other way, so the sender must be about to ask for that.
+        """
+        # In this order: what the call needs was posted, and has been sent if the sender is asleep after that.
+        if self._posted or not self._asleep or not self._listener.unsure:
+            return False
+        item = self._calls.send(future)
+        if item is None:
+            return False
+        message = [local.EXPORT, [item]]
+        with suppress(OSError):  # as in `_run`
+            if not self._link.send_at_once(message):
+                self.post(message)
+        return True
 
     def wake(self) -> None:
         """There may be something to send.  Any thread may say so, the more often the better."""

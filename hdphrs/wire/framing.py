@@ -158,6 +158,12 @@ class FrameDecoder:
         del self._buffer[:consumed]
         return frames
 
+    def peek(self, data: bytes) -> Any:
+        """The object in the one small frame that `data` is, which has not been fed; None for anything else."""
+        if self._buffer or self._fault is not None or not _is_one_frame(data):
+            return None
+        return decode_object(data[HEADER_BYTES:], trusted=self._trusted)
+
     def _decode(self, data: bytes | bytearray | memoryview) -> tuple[int, list[Any]]:
         frames: list[Any] = []
         start, size = 0, len(data)

@@ -11,6 +11,7 @@ import math
 import select
 import socket
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from typing import Any, Final, TypeVar
@@ -21,7 +22,7 @@ from hdphrs.protocol.tasks import Outcome, Spark, Task, TaskRef, Verdict
 from hdphrs.wire.bulk import Bulk
 from hdphrs.wire.codec import unpack_outcome, unpack_spark
 from hdphrs.wire.framing import ITEMS_MAX, FrameDecoder, encode_frame
-from hdphrs.wire.passing import Cargo, receive, send_all
+from hdphrs.wire.passing import Cargo, catch, receive, send_all, send_at_once, unload
 
 # To the node.
 READY: Final = 1  # [READY]: this process can take work; [READY, reliable, ledger] from the root node: the run begins
@@ -46,6 +47,7 @@ START: Final = 9  # [START, [[serial, spark], ...]]
 DELIVER: Final = 10  # [DELIVER, slot, outcome]; to a scheduler [DELIVER, slot, outcome, own_s, here_s]
 PARTS: Final = 32  # [PARTS, [[path, outcome], ...]]: to the program, of bundles that have not been answered
 NODES: Final = 11  # [NODES, [[id, host, slots], ...]]: who is alive, self first; the host is empty if not known yet
+HEARD: Final = 34  # [HEARD]: to the program, of CANCEL: a thread that reads looks again whether it must wait
 QUIT: Final = 12  # [QUIT]
 STOP: Final = 18  # [STOP, [[ref, replica], ...]]: nobody wants these any more
 FAILED: Final = 13  # [FAILED, sentence]: the run cannot begin, or is over
@@ -126,6 +128,8 @@ class Link:
         self._socket = sock
         self._decoder = FrameDecoder(FRAME_BYTES_MAX, trusted=True)
         self._sending = threading.Lock()
+        self._caught: deque[Any] = deque()
+        """By `catch`, and not dropped."""
 
     def send(self, *messages: list[Any]) -> None:
         """Send these messages together; blocks while the node is busy.
@@ -136,6 +140,17 @@ class Link:
         frame, bulks = encode_frames(messages)
         with self._sending:
             send_all(self._socket, frame, bulks)
+
+    def send_at_once(self, message: list[Any]) -> bool:
+        """Send this, which is small and has no bulks, if that does not block; whether it was sent.  The thread may be
+        interrupted before that, or after it.
+
+        Raises:
+            ConnectionError: the node is gone.
+        """
+        frame = encode_frame([message])
+        with self._sending:
+            return send_at_once(self._socket, frame)
 
     def offer(self, gather: Callable[[], Sequence[list[Any]]]) -> None:
         """Send what `gather()` returns, unless somebody is sending just now, the caller of the caller perhaps.
@@ -164,7 +179,10 @@ class Link:
             block = False
         while True:
             try:
-                data = receive(self._socket, self._decoder.bulks, block=block)
+                if self._caught:
+                    data = unload(self._caught.popleft(), self._decoder.bulks)
+                else:
+                    data = receive(self._socket, self._decoder.bulks, block=block)
             except BlockingIOError:
                 return []
             except ConnectionError:
@@ -174,6 +192,26 @@ class Link:
             messages = [message for frame in self._decoder.feed(data) for message in frame]
             if messages or not block:
                 return messages
+
+    def catch(self) -> list[list[Any]] | None:
+        """Wait for what comes, in a thread that may be interrupted: `receive` and `catch` return it again until it is
+        dropped.
+
+        Returns:
+            The messages, if they are a single small frame, and without bulks; otherwise None.
+
+        Raises:
+            ConnectionError: the node is gone.
+        """
+        if not self._caught:
+            catch(self._socket, self._caught)
+        data, beside, *_ = self._caught[0]
+        messages: list[list[Any]] | None = None if beside else self._decoder.peek(data)
+        return messages
+
+    def drop(self) -> None:
+        """What was caught has been dealt with."""
+        self._caught.clear()
 
     def close(self) -> None:
         """Close the descriptor; the node takes it for the end of this process."""

@@ -13,9 +13,10 @@ import socket
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import islice, takewhile
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
 from hdphrs.wire.bulk import Bulk, LostBulk
 from hdphrs.wire.framing import TOKEN
@@ -136,7 +137,38 @@ def receive(sock: socket.socket, bulks: deque[Bulk], *, block: bool = True) -> b
         BlockingIOError: there are none now, and the socket, or this call, does not block.
         ConnectionError: the other end is gone.
     """
-    data, ancillary, said, _ = sock.recvmsg(RECEIVE_BYTES, _ROOM, _CLOSE_ON_EXEC if block else _AT_ONCE)
+    return unload(sock.recvmsg(RECEIVE_BYTES, _ROOM, _CLOSE_ON_EXEC if block else _AT_ONCE), bulks)
+
+
+def catch(sock: socket.socket, caught: deque[Any]) -> None:
+    """Wait for some bytes, and keep what `unload` takes.  A signal handler that raises comes before this or after it:
+    it is one call of C, in which bytes that have been read cannot get lost.
+
+    Raises:
+        ConnectionError: the other end is gone.
+    """
+    caught.extend(map(sock.recvmsg, (RECEIVE_BYTES,), (_ROOM,), (_CLOSE_ON_EXEC,)))
+
+
+def send_at_once(sock: socket.socket, data: bytes) -> bool:
+    """Send a few bytes, if there is room for them; whether they were sent.  As above, a signal handler comes before
+    this or after it.
+
+    Raises:
+        OSError: the other end is gone.
+    """
+    sent: deque[int] = deque(maxlen=1)
+    with suppress(BlockingIOError):
+        sent.extend(map(sock.send, (data,), (socket.MSG_DONTWAIT,)))
+        if sent[0] < len(data):  # the system has cut them, which no known one does
+            sock.sendall(data[sent[0] :])
+    return bool(sent)
+
+
+def unload(received: Any, bulks: deque[Bulk]) -> bytes:
+    """The bytes of what `recvmsg` has returned; bulks go to `bulks`."""
+    data: bytes
+    data, ancillary, said, _ = received
     for _, _, number in ancillary:
         (descriptor,) = _NUMBER.unpack(number)
         if not _CLOSE_ON_EXEC:
