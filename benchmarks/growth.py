@@ -1,4 +1,5 @@
-"""Cost as the work grows: processor time and memory a task, for ever more tasks; and for ever more nodes.
+"""Cost as the work grows: processor time and memory a task, for ever more tasks; and for ever more nodes, which may do
+nothing at all.
 
 What lives here: which sizes, and how flat the cost must stay.  Counted is the processor time of all processes of the
 run while the work is done, so that others on the machine do not matter much; nodes may be many more than cores.
@@ -11,6 +12,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from json import loads
 from pathlib import Path
 
@@ -35,6 +37,10 @@ once, and of looking at the clocks, is not small), and of the most."""
 NODES = (1, 2, 4, 8, 16, 32, 64)
 NODE_TASKS = 2000
 """Of a millisecond, whatever the number of nodes."""
+
+IDLE_NODES = (1, 2, 4, 16)
+IDLE_S = 8
+"""For so long they do nothing before it is counted, and while it is counted."""
 
 FLAT = Budget(1.5)
 """What a task costs in the largest size, by what it costs among 10,000: processor time."""
@@ -87,6 +93,13 @@ def measure_nodes(repeat: int, most: int) -> Iterator[Figure]:
     yield Figure(f"a task among {max(each_us)} nodes / among {least}", "x", _ratios(each_us, least), CROWD)
 
 
+def measure_idle(repeat: int, most: int) -> Iterator[Figure]:
+    """The share of a core that it takes all processes of nodes of one core each to do nothing."""
+    for nodes in (number for number in IDLE_NODES if number <= most):
+        shares = tuple(cost("idle", IDLE_S, nodes)["cpu_s"] / IDLE_S * 100 for _ in range(repeat))
+        yield Figure(f"{nodes} idle nodes", "% of a core", shares)
+
+
 def _ratios(each_us: dict[int, tuple[float, ...]], base: int) -> tuple[float, ...]:
     """The largest by the base, run by run."""
     return tuple(large / small for small, large in zip(each_us[base], each_us[max(each_us)], strict=True))
@@ -107,7 +120,8 @@ def main(arguments: Sequence[str]) -> int:
         for figure in measure_tasks(options.repeat, options.zeros):
             _tell(figure, figures)
         if options.nodes:
-            for figure in measure_nodes(options.repeat, options.nodes):
+            nodes = options.nodes
+            for figure in chain(measure_nodes(options.repeat, nodes), measure_idle(options.repeat, nodes)):
                 _tell(figure, figures)
     except BenchmarkError as error:
         print(f"benchmarks: {error}", file=sys.stderr)

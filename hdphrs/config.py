@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-WIRE_VERSION = 13
+WIRE_VERSION = 14
 """Raised with every change of a frame's meaning; nodes of different versions refuse each other."""
 
 FRAME_BYTES_MAX = 1 << 30
@@ -62,9 +62,10 @@ class CoreConfig:
     parked_max: int = 256
     """Fish that a victim without sparks keeps for a while instead of refusing them."""
     park_s: float = 0.1
-    """How long such a fish is kept."""
-    fish_deadline_s: float = 3.0
-    """After this a fish counts as lost (hole R5)."""
+    park_max_s: float = 2.0
+    """How long such a fish is kept; as long as nobody has had sparks, within these bounds."""
+    fish_deadline_s: float = 5.0
+    """After this a fish counts as lost (hole R5); more than `park_max_s`."""
     backoff_min_s: float = 0.001
     backoff_max_s: float = 0.1
     """How long a thief rests after a round of refusals; doubles from min to max."""

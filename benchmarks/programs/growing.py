@@ -19,6 +19,9 @@ from hdphrs import all_nodes, get, my_node, run, spawn, spawn_at
 SPIN_STEPS = 20_000
 """About a millisecond."""
 
+WORK_BEFORE = 100
+"""Tasks."""
+
 GATHER_S = 60.0
 POLL_S = 0.02
 
@@ -70,7 +73,7 @@ IN_A_TASK: dict[str, Callable[[int], int]] = {
 }
 
 
-def measured(work: Callable[[int], int], count: int) -> dict[str, float]:
+def measured(work: Callable[[int], object], count: int) -> dict[str, float]:
     """What the work costs everybody.
 
     Peaks are those of each process, added up.
@@ -90,15 +93,30 @@ def measured(work: Callable[[int], int], count: int) -> dict[str, float]:
 
 def measured_in_a_task(name: str, count: int, nodes: int) -> dict[str, float]:
     """The first task, once all nodes are there."""
+    gathered(nodes)
+    return measured(IN_A_TASK[name], count)
+
+
+def gathered(nodes: int) -> int:
+    """How many nodes there are, once all are there, or it has taken too long."""
     give_up_s = time.monotonic() + GATHER_S
     while len(all_nodes()) < nodes and time.monotonic() < give_up_s:
         time.sleep(POLL_S)
-    return measured(IN_A_TASK[name], count)
+    return len(all_nodes())
+
+
+def idle(seconds: int, nodes: int) -> dict[str, float]:
+    """What it costs that nobody has anything to do, as long after there was something."""
+    run(gathered, nodes)
+    run(spins, WORK_BEFORE)
+    return measured(time.sleep, seconds)
 
 
 if __name__ == "__main__":
     what, how_many, nodes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     if what == "program":
         print(json.dumps(measured(flat, how_many)))
+    elif what == "idle":
+        print(json.dumps(idle(how_many, nodes)))
     else:
         print(json.dumps(run(measured_in_a_task, what, how_many, nodes)))

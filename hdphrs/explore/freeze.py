@@ -24,6 +24,7 @@ from hdphrs.protocol.messages import Await, Message, Recall
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.orphans import Orphanage
 from hdphrs.protocol.pieces import Pieces
+from hdphrs.protocol.quiet import Quiet
 from hdphrs.protocol.reruns import Reruns
 from hdphrs.protocol.retained import Copy, Retained
 from hdphrs.protocol.schedulers import Schedulers, _Scheduler
@@ -123,14 +124,19 @@ ROLES: dict[str, tuple[type, _Role]] = {
                 "_rest_s": ATOM,
                 "_resting_until_s": ATOM,
             },
-            frozenset({"_me", "_config", "_choose"}),
+            frozenset({"_me", "_config", "_choose", "_quiet"}),
         ),
     ),
+    "quiet": (Quiet, _Role({"_since_s": ATOM}, frozenset({"_config"}))),
     "victim": (
         Victim,
         _Role(
-            {"_guards": _guards(), "_next_request": codec(NextId), "_parked": codec(deque[_Parked])},
-            frozenset({"_me", "_config", "_pool", "_supervisor", "_give", "_members", "_is_going"}),
+            {
+                "_guards": _guards(),
+                "_next_request": codec(NextId),
+                "_parked": codec(deque[_Parked]),
+            },
+            frozenset({"_me", "_config", "_pool", "_supervisor", "_give", "_members", "_is_going", "_quiet"}),
         ),
     ),
     "leaving": (

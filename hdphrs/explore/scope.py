@@ -20,6 +20,7 @@ NARROW = CoreConfig(
     start_max=1,
     parked_max=1,
     park_s=1.0,
+    park_max_s=1.0,
     backoff_max_s=0.001,
     pieces_bytes_max=0,
 )

@@ -127,6 +127,9 @@ class Driver:
         self._here = here
         self._places = {ROOT: root}
         """Of the other nodes that there have been."""
+        self._stirred = trio.Event()
+        """Set as soon as a scheduler has something to do, after a time in which none had."""
+        self._stirred.set()
 
     @property
     def is_leaving(self) -> bool:
@@ -173,6 +176,8 @@ class Driver:
             if self._program is not None:
                 self._program.flush()
         self._schedulers.flush()
+        if not self._stirred.is_set() and self.core.schedulers.busy:
+            self._stirred.set()
         deadline_s = self.core.next_deadline()
         if deadline_s is not None and (self._armed_s is None or deadline_s < self._armed_s):
             self._rearm.set()
@@ -275,12 +280,18 @@ class Driver:
                 self._transport.tell(node, topic, rank, find)
 
     async def keep_telling(self) -> None:
-        """Tell it again and again, for the case that this node dies, until cancelled."""
+        """Tell it again and again, for the case that this node dies, until cancelled.
+
+        While no scheduler has anything to do there is nothing to tell, and nobody is woken for it.
+        """
         told = Work()
         while True:
             await trio.sleep(work_beat_s(len(self.core.live_nodes())))
             if self._schedulers.work() != told:
                 told = self.tell_work()
+            elif not self.core.schedulers.busy:
+                self._stirred = trio.Event()
+                await self._stirred.wait()
 
     async def tick(self) -> None:
         """Wake the core at its deadlines, until cancelled."""

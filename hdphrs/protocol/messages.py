@@ -31,6 +31,8 @@ class Fish:
     fish: FishId
     thief: NodeId
     want: int
+    quiet_s: float
+    """For how long nobody has had sparks, as far as the thief knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class NoWork:
     """V -> T: nothing to give in answer to `fish`."""
 
     fish: FishId
+    quiet_s: float
+    """As in FISH, as far as the victim knows."""
 
 
 @dataclass(frozen=True, slots=True)

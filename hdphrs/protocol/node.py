@@ -41,6 +41,7 @@ from hdphrs.protocol.limits import Limits
 from hdphrs.protocol.membership import Membership
 from hdphrs.protocol.orphans import Orphanage
 from hdphrs.protocol.pieces import Pieces, piece_of
+from hdphrs.protocol.quiet import Quiet
 from hdphrs.protocol.reruns import Reruns, whole
 from hdphrs.protocol.retained import Retained
 from hdphrs.protocol.schedulers import Schedulers
@@ -130,8 +131,9 @@ class Node:
         self.pool: Sparkpool = Sparkpool()
         self.supervisor: Supervisor = Supervisor(me)
         self.schedulers: Schedulers = Schedulers(self._config, self.pool, self._is_wanted)
-        self.thief: Thief = Thief(me, self._config, self._choose)
-        self.victim: Victim = Victim(me, self._config, self.pool, self.supervisor, self._give, self.members)
+        self.quiet: Quiet = Quiet(self._config)
+        self.thief: Thief = Thief(me, self._config, self._choose, self.quiet)
+        self.victim: Victim = Victim(me, self._config, self.pool, self.supervisor, self._give, self.members, self.quiet)
         self.leaving: Leaving = Leaving(me, self.members)
         self.code: CodeStore = CodeStore()
         self.pieces: Pieces = Pieces(self._config)
@@ -258,7 +260,8 @@ class Node:
         match message:
             case msg.Fish():
                 return self.victim.on_fish(message, now)
-            case msg.NoWork(fish):
+            case msg.NoWork(fish, quiet_s):
+                self.victim.stir(now, quiet_s)
                 self._count("stale", not self.thief.on_nowork(fish, len(self.members.staying()), now))
                 return []
             case msg.Schedule(fish, sparks):
@@ -429,11 +432,12 @@ class Node:
         self.pool.add(spark)
         return []
 
-    def _on_schedule(self, victim: NodeId, fish: FishId, sparks: Iterable[Spark]) -> list[Effect]:
+    def _on_schedule(self, victim: NodeId, fish: FishId, sparks: Sequence[Spark]) -> list[Effect]:
         """SCHEDULE (lines 23 to 25): into the pool with them, and the supervisors are told."""
         me = self._self()
         effects: list[Effect] = []
-        self.thief.on_schedule(victim, fish)
+        makers = [spark.ref.node for spark in sparks if spark.ref.node != me]
+        self.thief.on_schedule(makers[-1] if makers else victim, fish)
         for spark in sparks:
             supervisor = spark.ref.node
             if self.members.is_dead(supervisor):
@@ -761,6 +765,8 @@ class Node:
         effects: list[Effect] = []
         pool, schedulers = self.pool, self.schedulers
         leaving = self.leaving.under_way
+        if self.pool.stealable:
+            self.victim.stir(now)  # before anybody gets them
         if leaving and self._holds_something():
             self.leaving.stir()
         for origin, sparks in schedulers.assign(threads_only=leaving) if schedulers.hungry and len(pool) else ():

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from hdphrs.config import CoreConfig
 from hdphrs.protocol.effects import Send
 from hdphrs.protocol.messages import Fish
-from hdphrs.protocol.tasks import FishId, NodeId
+from hdphrs.protocol.quiet import Quiet
+from hdphrs.protocol.tasks import ROOT, FishId, NodeId
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +26,15 @@ class _Sent:
 class Thief:
     """The fishing of one node."""
 
-    def __init__(self, me: NodeId, config: CoreConfig, choose: Callable[[int], int]) -> None:
+    def __init__(self, me: NodeId, config: CoreConfig, choose: Callable[[int], int], quiet: Quiet) -> None:
         self._me = me
         self._config = config
         self._choose = choose
+        self._quiet = quiet
         self._out: dict[FishId, _Sent] = {}
         self._next_fish = 1
         self._favourite: NodeId | None = None
-        """Who gave work the last time."""
+        """Who made the work that came the last time; it may make more, and who passes some on has soon none."""
         self._refusals = 0
         """Quick refusals since the last success."""
         self._rest_s = config.backoff_min_s
@@ -53,13 +55,29 @@ class Thief:
             victims = [node for node in others if node not in asked]
             if not victims:
                 break
-            favourite = self._favourite
-            victim = favourite if favourite in victims else victims[self._choose(len(victims))]
+            victim = self._next_victim(others, victims, now)
             fish = FishId(self._next_fish)
             self._next_fish += 1
             self._out[fish] = _Sent(victim, now)
-            sent.append(Send(victim, Fish(fish, self._me, self._config.want_max)))
+            sent.append(Send(victim, Fish(fish, self._me, self._config.want_max, self._quiet.lasts_s(now))))
         return sent
+
+    def _next_victim(self, others: Sequence[NodeId], victims: Sequence[NodeId], now: float) -> NodeId:
+        """The favourite, or anybody; when it has been quiet for long, the last fish are kept on the lifelines."""
+        favourite = self._favourite
+        if favourite is not None and favourite in victims:
+            return favourite
+        if self._quiet.is_deep(now):
+            free = [node for node in self._lifelines(others) if node in victims]
+            if free and len(free) >= self._config.fish_max - len(self._out):
+                return free[0]
+        return victims[self._choose(len(victims))]
+
+    def _lifelines(self, others: Sequence[NodeId]) -> list[NodeId]:
+        """The next node, so that there is a fish at each; and the root, where what the program spawns begins.  One
+        fish at least goes anywhere (decision 25)."""
+        following = min([node for node in others if node > self._me], default=min(others))
+        return [following, ROOT][max(0, 3 - self._config.fish_max) :]
 
     def on_nowork(self, fish: FishId, others: int, now: float) -> bool:
         """NOWORK: try elsewhere, but rest when everybody has refused at once; False if nobody waits for it."""
@@ -76,10 +94,10 @@ class Thief:
                 self._rest_s = min(2 * self._rest_s, self._config.backoff_max_s)
         return True
 
-    def on_schedule(self, victim: NodeId, fish: FishId) -> None:
-        """SCHEDULE: the victim has work; sparks that come without a fish (late ones) are welcome too."""
+    def on_schedule(self, source: NodeId, fish: FishId) -> None:
+        """SCHEDULE: there is work at `source`; sparks that come without a fish (late ones) are welcome too."""
         self._out.pop(fish, None)
-        self._favourite = victim
+        self._favourite = source
         self.refresh()
 
     def refresh(self) -> None:

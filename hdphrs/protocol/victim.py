@@ -19,6 +19,7 @@ from hdphrs.config import CoreConfig
 from hdphrs.protocol.effects import Effect, Send
 from hdphrs.protocol.membership import Membership
 from hdphrs.protocol.messages import Ack, Fish, NoWork, Req
+from hdphrs.protocol.quiet import Quiet
 from hdphrs.protocol.sparkpool import Sparkpool
 from hdphrs.protocol.supervisor import Supervisor
 from hdphrs.protocol.tasks import UNASKED, FishId, NodeId, RequestId, Spark
@@ -60,6 +61,7 @@ class Victim:
         supervisor: Supervisor,
         give: Callable[[NodeId, FishId, list[Spark], bool], list[Effect]],
         members: Membership,
+        quiet: Quiet,
     ) -> None:
         """`give(thief, fish, sparks, first)` makes the effects that send sparks, and their code, to a thief.
 
@@ -72,6 +74,7 @@ class Victim:
         self._give = give
         self._members = members
         self._is_going = members.is_going
+        self._quiet = quiet
         self._guards: dict[RequestId, Guard] = {}
         self._next_request = 1
         self._parked: deque[_Parked] = deque()
@@ -90,10 +93,27 @@ class Victim:
         effects = self._answer(message, self._half(message))
         if effects:
             return effects
+        self.stir(now, message.quiet_s)
         if len(self._parked) >= self._config.parked_max:
-            return [Send(message.thief, NoWork(message.fish))]
-        self._parked.append(_Parked(message, now + self._config.park_s))
+            return [self._nothing(message, now)]
+        until_s = now + self._quiet.patience_s(now)
+        self._hasten(until_s)
+        self._parked.append(_Parked(message, until_s))
         return []
+
+    def stir(self, now: float, ago_s: float = 0.0) -> None:
+        """Somebody had sparks so long ago.  Those who still wait are refused sooner, if that is news: they look around
+        again, and others hear of it."""
+        self._quiet.end(now, ago_s)
+        self._hasten(now + self._quiet.patience_s(now))
+
+    def _hasten(self, until_s: float) -> None:
+        """Nobody waits longer than that; so they are refused in the order in which they came."""
+        if self._parked and self._parked[-1].until_s > until_s:
+            self._parked = deque(replace(parked, until_s=min(parked.until_s, until_s)) for parked in self._parked)
+
+    def _nothing(self, message: Fish, now: float) -> Effect:
+        return Send(message.thief, NoWork(message.fish, self._quiet.lasts_s(now)))
 
     def serve_parked(self) -> list[Effect]:
         """Answer those who wait, first come first served, while there are sparks."""
@@ -115,7 +135,7 @@ class Victim:
             before = self._pool.stealable
             share = -(-before // len(homes))
             for home in homes:
-                effects += self._answer(Fish(UNASKED, home, share), share)
+                effects += self._answer(Fish(UNASKED, home, share, 0.0), share)
         return effects
 
     def forget(self, thief: NodeId) -> None:
@@ -127,7 +147,7 @@ class Victim:
         effects: list[Effect] = []
         while self._parked and self._parked[0].until_s <= now:
             message = self._parked.popleft().message
-            effects.append(Send(message.thief, NoWork(message.fish)))
+            effects.append(self._nothing(message, now))
         return effects
 
     def next_deadline(self) -> float | None:
@@ -232,4 +252,4 @@ class Victim:
         if catch.pending or catch.answered or self._is_going(catch.thief):
             return []
         catch.answered = True
-        return [Send(catch.thief, NoWork(catch.fish))]
+        return [Send(catch.thief, NoWork(catch.fish, 0.0))]

@@ -34,6 +34,9 @@ RETURN_NS = 20_000_000
 GATHER_NS = 100_000_000
 """How long the program waits for its nodes."""
 
+PATIENCE = 20
+"""Where nobody has had sparks for long, fish are kept for so many times as long, but not past the deadline."""
+
 OFFSET_NS_MAX = 10**15
 """Clocks begin anywhere."""
 
@@ -306,6 +309,7 @@ def _config(drawn: Draw, program: Program) -> CoreConfig:
         straggler_s=drawn.cost_us / 1e6,
         siblings_min=2,
         park_s=drawn.park_ms / 1000,
+        park_max_s=max(drawn.park_ms, min(PATIENCE * drawn.park_ms, drawn.fish_deadline_ms)) / 1000,
         fish_deadline_s=drawn.fish_deadline_ms / 1000,
         backoff_max_s=drawn.backoff_max_ms / 1000,
     )

@@ -326,6 +326,7 @@ BY_ANNOTATION: Final[dict[Any, tuple[Pack, Unpack]]] = {
     RequestId: (itself, unpack_natural),
     RecallId: (itself, unpack_natural),
     bool: (itself, unpack_bool),
+    float: (itself, unpack_seconds),
     bytes: (itself, unpack_payload),  # code may be large
     TaskRef: (pack_ref, unpack_ref),
     Spark: (pack_spark, unpack_spark),

@@ -65,7 +65,7 @@ def test_record_that_names_two_nodes_is_wrong_when_nothing_is_under_way_and_no_d
     record = cluster.core(0).supervisor.record(ref)
     assert record is not None
     record.location = InTransition(N1, N2)
-    cluster.queues[N1, N2] = deque([msg.NoWork(FishId(1))])
+    cluster.queues[N1, N2] = deque([msg.NoWork(FishId(1), 0.0)])
     cluster.check()
     cluster.queues[N1, N2].clear()
     with pytest.raises(Violation, match="stays on 1, but tracked as InTransition") as raised:

@@ -24,6 +24,18 @@ def test_work_among_two_nodes_is_begun_when_both_are_there() -> None:
     assert growth.cost("spins", 20, nodes=2)["processes"] >= 5
 
 
+@pytest.mark.slow
+def test_nodes_with_nothing_to_do_are_counted_once_all_are_there() -> None:
+    found = growth.cost("idle", 1, nodes=2)
+    assert found["processes"] >= 5
+    assert found["seconds"] == pytest.approx(1.0, abs=0.9)
+
+
+def test_idle_nodes_are_told_as_a_share_of_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growth, "cost", lambda kind, count, nodes=1: {"cpu_s": nodes * count / 100})
+    assert [figure.samples for figure in growth.measure_idle(1, 4)] == [(1.0,), (2.0,), (4.0,)]
+
+
 def test_the_largest_size_is_compared_with_the_base_run_by_run(monkeypatch: pytest.MonkeyPatch) -> None:
     def cost(kind: str, count: int, nodes: int = 1) -> dict[str, float]:
         return {"cpu_s": count * 2e-6 if count == 10**5 else count * 1e-6, "grown_mb": 9.0}

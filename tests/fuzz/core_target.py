@@ -67,9 +67,9 @@ def _busy(core: Node, sender: int) -> None:
         ev.SchedulerUp(Origin(1)),
         ev.SchedulerUp(Origin(2)),
         ev.Received(NodeId(sender), msg.Schedule(FishId(1), stolen)),
-        ev.Received(thief, msg.Fish(FishId(1), thief, 1)),
+        ev.Received(thief, msg.Fish(FishId(1), thief, 1, 0.1)),
         ev.Exported(PROGRAM, exported),
-        ev.Received(thief, msg.Fish(FishId(2), thief, 2)),
+        ev.Received(thief, msg.Fish(FishId(2), thief, 2, 0.1)),
         ev.Hungry(Origin(1), 1),
     ]
     for event in happened:

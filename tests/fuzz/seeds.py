@@ -126,6 +126,7 @@ _MAKERS: dict[Any, Any] = {
     Orphan: _orphan,
     Piece | Orphan: _part,
     bool: lambda rng: rng.random() < 0.5,
+    float: lambda rng: rng.choice([0.0, 0.1, 1e300]),
     Member: _member,
     Parting: lambda rng: rng.choice(list(Parting)),
     tuple[str, int]: lambda rng: ("tasks_started", rng.randrange(100)),

@@ -16,7 +16,7 @@ UNKNOWN = TaskRef(NodeId(0), Origin(7), 12345)
 NOTHING = RequestId((1 << 64) - 1)
 
 LATE: dict[type[msg.Message], tuple[msg.Message, str | None]] = {
-    msg.NoWork: (msg.NoWork(FishId(999)), "stale"),
+    msg.NoWork: (msg.NoWork(FishId(999), 0.0), "stale"),
     msg.Auth: (msg.Auth(NOTHING), "stale"),
     msg.Denied: (msg.Denied(NOTHING), "stale"),
     msg.Obsolete: (msg.Obsolete(NOTHING), "stale"),
@@ -36,7 +36,7 @@ LATE: dict[type[msg.Message], tuple[msg.Message, str | None]] = {
 
 ANSWERED: dict[type[msg.Message], msg.Message] = {
     msg.Req: msg.Req(RequestId(5), UNKNOWN, 0, OTHER, NOBODY),
-    msg.Fish: msg.Fish(FishId(9), OTHER, 0),
+    msg.Fish: msg.Fish(FishId(9), OTHER, 0, 0.1),
     msg.Leaving: msg.Leaving(7),
 }
 
@@ -75,4 +75,4 @@ def test_request_for_an_unknown_task_is_answered_obsolete(situation: object) -> 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda made: made.__name__)
 def test_fish_that_wants_nothing_or_everything_is_served(situation: object, want: int) -> None:
     core = situation()  # type: ignore[operator]
-    hear(core, OTHER, msg.Fish(FishId(9), OTHER, want))
+    hear(core, OTHER, msg.Fish(FishId(9), OTHER, want, 0.1))

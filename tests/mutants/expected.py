@@ -15,7 +15,7 @@ KNOWN: dict[str, str] = {
     "R3a": "skirmish 767",
     "R3b": "explore one",
     "R3c": "explore host",
-    "R4": "explore guards",
+    "R4": "explore orphans",
     "R5": "explore guards",
     "R6a": "explore one",
     "R6b": "explore cancelling",

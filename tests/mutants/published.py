@@ -71,9 +71,9 @@ PUBLISHED = (
         (
             Edit("thief.Thief.on_death", "if self._favourite == dead:", "if False:"),
             Edit(
-                "thief.Thief.hunt",
-                "favourite if favourite in victims",
-                "favourite if favourite is not None and favourite not in asked",
+                "thief.Thief._next_victim",
+                "favourite in victims",
+                "favourite not in [fish.victim for fish in self._out.values()]",
             ),
         ),
     ),

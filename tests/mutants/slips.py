@@ -218,7 +218,7 @@ VICTIM = (
     Mutant(
         "expired-untold",
         "a fish that has waited long enough is dropped in silence",
-        (Edit("victim.Victim.expire", "effects.append(Send(message.thief, NoWork(message.fish)))", "pass"),),
+        (Edit("victim.Victim.expire", "effects.append(self._nothing(message, now))", "pass"),),
     ),
     Mutant(
         "full-drops",

@@ -38,7 +38,7 @@ def test_lines_2_9_10_fish_while_awaiting_auth_is_not_refused_ours_r20() -> None
     cluster, _ = spark_on_b()
     steal(cluster, msg.Fish)
     before = cluster.in_flight(B, A)
-    assert cluster.feed(B, ev.Received(D, msg.Fish(FishId(1), D, 1))) == [Demand(True)]
+    assert cluster.feed(B, ev.Received(D, msg.Fish(FishId(1), D, 1, 0.1))) == [Demand(True)]
     assert cluster.in_flight(B, A) == before
     assert cluster.core(B).victim.parked == 1
 
@@ -50,9 +50,9 @@ def test_lines_2_9_10_as_printed_if_one_guard_is_the_bound() -> None:
     cluster.hungry(B)
     cluster.settle()
     assert cluster.core(B).pool.stealable > 1
-    cluster.feed(B, ev.Received(C, msg.Fish(FishId(1), C, 1)))
+    cluster.feed(B, ev.Received(C, msg.Fish(FishId(1), C, 1, 0.1)))
     assert len(list(cluster.core(B).victim.guarded())) == 1
-    assert cluster.feed(B, ev.Received(D, msg.Fish(FishId(1), D, 1))) == [Send(D, msg.NoWork(FishId(1)))]
+    assert cluster.feed(B, ev.Received(D, msg.Fish(FishId(1), D, 1, 0.1))) == [Send(D, msg.NoWork(FishId(1), 0.0))]
 
 
 def test_lines_3_to_6_spark_is_popped_reserved_and_asked_for() -> None:
@@ -67,7 +67,7 @@ def test_lines_3_to_6_of_one_s_own_sparks_nobody_is_asked_ours() -> None:
     """When victim and supervisor are one, lines 6, 12 to 16 and 21, 22 happen in one step."""
     cluster = Cluster(2)
     (ref,) = cluster.spawn()
-    cluster.feed(A, ev.Received(B, msg.Fish(FishId(1), B, 1)))
+    cluster.feed(A, ev.Received(B, msg.Fish(FishId(1), B, 1, 0.1)))
     assert located(cluster, ref) == InTransition(A, B)
     assert [type(message) for message in cluster.in_flight(A, B)] == [msg.Code, msg.Schedule]
 
@@ -83,10 +83,10 @@ def test_line_3_last_spark_is_stolen_too_r16() -> None:
 def test_lines_7_8_empty_pool_means_nowork_after_a_while_ours() -> None:
     """An answer at once would make idle nodes ask all the time; the fish waits `park_s` for work."""
     cluster = Cluster(2)
-    cluster.feed(A, ev.Received(B, msg.Fish(FishId(1), B, 1)))
+    cluster.feed(A, ev.Received(B, msg.Fish(FishId(1), B, 1, 0.1)))
     assert cluster.in_flight(A, B) == []
     cluster.tick(cluster.config.park_s)
-    assert cluster.in_flight(A, B) == [msg.NoWork(FishId(1))]
+    assert cluster.in_flight(A, B) == [msg.NoWork(FishId(1), 0.1)]
 
 
 # ---- lines 11 to 20: REQ -------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ def test_denied_spark_goes_back_to_the_pool_and_the_thief_is_told() -> None:
     steal(cluster, msg.Fish)
     cluster.feed(B, ev.Received(A, msg.Denied(R1)))
     assert pooled(cluster, B) == [ref]
-    assert cluster.in_flight(B, C) == [msg.NoWork(FishId(1))]
+    assert cluster.in_flight(B, C) == [msg.NoWork(FishId(1), 0.0)]
 
 
 def test_obsolete_spark_is_discarded_and_the_thief_is_told() -> None:
@@ -346,7 +346,7 @@ def test_lines_28_to_36_every_supervisor_looks_after_its_own() -> None:
     child = TaskRef(B, Origin(1), 0)
     cluster.feed(B, ev.Exported(Origin(1), ((0, task(b"child")),)))
     for supervisor in (A, B):
-        cluster.feed(supervisor, ev.Received(C, msg.Fish(FishId(77), C, 1)))
+        cluster.feed(supervisor, ev.Received(C, msg.Fish(FishId(77), C, 1, 0.1)))
     cluster.settle()
     assert copies(cluster, ref) + copies(cluster, child) == [(C, 0)] * 2
     declare_dead(cluster, C)

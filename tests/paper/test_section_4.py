@@ -135,7 +135,7 @@ def test_section_4_3_new_replica_of_a_task_that_is_finished_is_not_run_r17() -> 
 
 def test_section_4_3_replica_numbers_grow_with_each_death() -> None:
     cluster, ref = obsolete_copy()
-    cluster.feed(A, ev.Received(D, msg.Fish(FishId(9), D, 1)))
+    cluster.feed(A, ev.Received(D, msg.Fish(FishId(9), D, 1, 0.1)))
     cluster.kill(D)
     cluster.suspect(D)
     assert copies(cluster, ref) == [(A, 2), (C, 0)]
@@ -177,7 +177,7 @@ def test_section_6_2_future_that_is_filled_before_the_death_is_known_is_not_reco
 def test_supervisor_may_be_the_thief_of_its_own_spark() -> None:
     """It asks itself nothing, and acknowledges to itself without a message."""
     cluster, ref = spark_on_b()
-    cluster.feed(B, ev.Received(A, msg.Fish(FishId(9), A, 1)))
+    cluster.feed(B, ev.Received(A, msg.Fish(FishId(9), A, 1, 0.1)))
     deliver_until(cluster, B, A, msg.Req)
     assert located(cluster, ref) == InTransition(B, A)
     deliver_until(cluster, A, B, msg.Auth)
@@ -194,7 +194,7 @@ def test_victim_whose_thief_dies_in_the_middle_can_be_robbed_by_the_next() -> No
     cluster.feed(B, ev.Received(A, msg.DeadNode(C, 9)))
     deliver_until(cluster, A, B, msg.Auth)
     deliver_until(cluster, B, A, msg.Ack)
-    cluster.feed(B, ev.Received(D, msg.Fish(FishId(1), D, 1)))
+    cluster.feed(B, ev.Received(D, msg.Fish(FishId(1), D, 1, 0.1)))
     deliver_until(cluster, B, A, msg.Req)
     assert located(cluster, ref) == InTransition(B, D)
 
@@ -204,7 +204,7 @@ def test_spark_may_come_back_to_where_it_was() -> None:
     cluster, ref = spark_on_b()
     steal(cluster, msg.Ack)
     cluster.give_back(C)
-    cluster.feed(C, ev.Received(B, msg.Fish(FishId(1), B, 1)))
+    cluster.feed(C, ev.Received(B, msg.Fish(FishId(1), B, 1, 0.1)))
     for source, to, kind in ((C, A, msg.Req), (A, C, msg.Auth), (C, B, msg.Schedule), (B, A, msg.Ack)):
         deliver_until(cluster, source, to, kind)
     assert located(cluster, ref) == OnNode(B)

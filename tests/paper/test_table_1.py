@@ -24,7 +24,7 @@ def test_fish_thief_t_to_v() -> None:
     are wanted (R20)."""
     cluster, _ = spark_on_b()
     (fish,) = (effect for effect in cluster.hungry(C) if isinstance(effect, Send))
-    assert fish == Send(B, msg.Fish(FishId(1), C, cluster.config.want_max))
+    assert fish == Send(B, msg.Fish(FishId(1), C, cluster.config.want_max, 0.0))
 
 
 def test_schedule_spark_victim_v_to_t() -> None:
@@ -40,10 +40,10 @@ def test_nowork_v_to_t_when_there_is_no_spark() -> None:
     """Ours names the fish.  The victim answers at once only if too many wait already; else it keeps the fish, for work
     that may come within `park_s`."""
     cluster = Cluster(2)
-    fish = msg.Fish(FishId(5), B, 1)
+    fish = msg.Fish(FishId(5), B, 1, 0.1)
     assert not any(isinstance(effect, Send) for effect in cluster.feed(A, ev.Received(B, fish)))
     cluster.now += cluster.config.park_s
-    assert Send(B, msg.NoWork(FishId(5))) in cluster.feed(A, ev.Tick())
+    assert Send(B, msg.NoWork(FishId(5), 0.1)) in cluster.feed(A, ev.Tick())
 
 
 @pytest.mark.parametrize("verdict", [msg.Denied, msg.Obsolete])
@@ -52,7 +52,7 @@ def test_nowork_v_to_t_when_the_supervisor_does_not_agree(verdict: type[msg.Deni
     steal(cluster, msg.Fish)
     if verdict is msg.Obsolete:
         cluster.feed(A, ev.Received(D, msg.Result(ref, 0, value_of(b"0"))))
-    assert cluster.feed(B, ev.Received(A, verdict(RequestId(1))))[0] == Send(C, msg.NoWork(FishId(1)))
+    assert cluster.feed(B, ev.Received(A, verdict(RequestId(1))))[0] == Send(C, msg.NoWork(FishId(1), 0.0))
 
 
 def test_req_ref_seq_victim_thief_v_to_s() -> None:
@@ -87,7 +87,7 @@ def test_obsolete_thief_s_to_v() -> None:
     deliver_until(cluster, C, A, msg.Req)
     assert cluster.in_flight(A, C) == [msg.Obsolete(RequestId(1))]
     deliver_until(cluster, A, C, msg.Obsolete)
-    assert cluster.in_flight(C, D) == [msg.NoWork(FishId(1))]
+    assert cluster.in_flight(C, D) == [msg.NoWork(FishId(1), 0.0)]
     assert copies(cluster, ref) == [(A, 1)]
 
 
@@ -149,7 +149,7 @@ class Wiretap:
                 assert want > 0
                 assert (source, to, fish) not in self.fish
                 self.fish[source, to, fish] = 0
-            case msg.NoWork(fish):
+            case msg.NoWork(fish, 0.0):
                 self.fish[to, source, fish] += 1
                 assert self.fish[to, source, fish] == 1
             case msg.Schedule(fish, sparks):

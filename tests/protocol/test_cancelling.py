@@ -165,7 +165,7 @@ def test_ack_of_an_older_replica_or_a_stranger_says_nothing_of_where_a_cancelled
 
 def test_spark_that_comes_home_after_its_cancellation_is_dropped() -> None:
     cluster, waiting = stolen_spark()
-    cluster.feed(1, ev.Received(ROOT, msg.Fish(FishId(99), ROOT, 1)))
+    cluster.feed(1, ev.Received(ROOT, msg.Fish(FishId(99), ROOT, 1, 0.1)))
     cluster.deliver(1, 0)  # REQ
     cancel(cluster, waiting.slot)
     assert cluster.core(0).supervisor.vanishing == 1
@@ -176,19 +176,16 @@ def test_spark_that_comes_home_after_its_cancellation_is_dropped() -> None:
     assert is_clean(cluster)
 
 
-@pytest.fixture
 def guarded() -> tuple[Cluster, TaskRef]:
     """Node 1 has a spark of the root's, and AUTH to give it to node 2 is on its way."""
     cluster, waiting = stolen_spark(CoreConfig(pieces_bytes_max=0))
-    cluster.feed(1, ev.Received(N2, msg.Fish(FishId(99), N2, 1)))
+    cluster.feed(1, ev.Received(N2, msg.Fish(FishId(99), N2, 1, 0.1)))
     cluster.deliver(1, 0)  # REQ
     return cluster, waiting
 
 
-def test_victim_that_dies_leaves_a_cancelled_spark_to_its_thief_who_hears_of_it_from_the_root(
-    guarded: tuple[Cluster, TaskRef],
-) -> None:
-    cluster, waiting = guarded
+def test_victim_that_dies_leaves_a_cancelled_spark_to_its_thief_who_hears_of_it_from_the_root() -> None:
+    cluster, waiting = guarded()
     cancel(cluster, waiting.slot)
     assert cluster.core(0).supervisor.vanishing == 1
     cluster.deliver(0, 1)  # AUTH
@@ -202,8 +199,8 @@ def test_victim_that_dies_leaves_a_cancelled_spark_to_its_thief_who_hears_of_it_
     assert is_clean(cluster)
 
 
-def test_thief_that_dies_leaves_a_cancelled_spark_to_its_victim(guarded: tuple[Cluster, TaskRef]) -> None:
-    cluster, waiting = guarded
+def test_thief_that_dies_leaves_a_cancelled_spark_to_its_victim() -> None:
+    cluster, waiting = guarded()
     cancel(cluster, waiting.slot)
     cluster.kill(2)
     cluster.suspect(2)
@@ -214,12 +211,10 @@ def test_thief_that_dies_leaves_a_cancelled_spark_to_its_victim(guarded: tuple[C
     assert is_clean(cluster)
 
 
-def test_copy_that_outlives_the_death_of_its_victim_is_stopped_when_the_other_has_ended(
-    guarded: tuple[Cluster, TaskRef],
-) -> None:
+def test_copy_that_outlives_the_death_of_its_victim_is_stopped_when_the_other_has_ended() -> None:
     """The thief hears of it from the root: it may have to hear of the death first, and accept what the dead has sent
     until then."""
-    cluster, waiting = guarded
+    cluster, waiting = guarded()
     cluster.deliver(0, 1)  # AUTH
     while cluster.in_flight(1, 2):
         cluster.deliver(1, 2)
@@ -239,8 +234,8 @@ def test_copy_that_outlives_the_death_of_its_victim_is_stopped_when_the_other_ha
     assert is_clean(cluster)
 
 
-def test_deaths_of_others_do_not_settle_where_a_cancelled_spark_is(guarded: tuple[Cluster, TaskRef]) -> None:
-    cluster, waiting = guarded
+def test_deaths_of_others_do_not_settle_where_a_cancelled_spark_is() -> None:
+    cluster, waiting = guarded()
     other = cluster.join()
     cancel(cluster, waiting.slot)
     cluster.kill(other)
@@ -251,11 +246,11 @@ def test_deaths_of_others_do_not_settle_where_a_cancelled_spark_is(guarded: tupl
 def test_guarded_spark_vanishes_and_its_thief_is_told() -> None:
     cluster, child = orphan_to_be()
     cluster.checked = False  # its supervisor knows nothing of it
-    cluster.feed(2, ev.Received(N3, msg.Fish(FishId(99), N3, 1)))
+    cluster.feed(2, ev.Received(N3, msg.Fish(FishId(99), N3, 1, 0.1)))
     assert [spark.ref for spark in cluster.core(2).victim.guarded()] == [child]
     effects = cluster.feed(2, ev.Received(N1, msg.Cancel(N2, (child,))))
     assert not list(cluster.core(2).victim.guarded())
-    assert fx.Send(N3, msg.NoWork(FishId(99))) in effects
+    assert fx.Send(N3, msg.NoWork(FishId(99), 0.0)) in effects
 
 
 def test_cancel_by_way_of_the_root_ends_there_if_its_receiver_is_dead() -> None:

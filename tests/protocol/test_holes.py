@@ -223,7 +223,7 @@ def test_r14_late_nowork_does_not_end_a_newer_fish() -> None:
     cluster.queues[N1, ROOT].clear()
     cluster.tick(CoreConfig().fish_deadline_s)
     assert cluster.core(1).thief.out == 1
-    cluster.feed(1, ev.Received(ROOT, msg.NoWork(FishId(1))))
+    cluster.feed(1, ev.Received(ROOT, msg.NoWork(FishId(1), 0.0)))
     assert cluster.core(1).thief.out == 1
     assert cluster.core(1).counters["fish_sent"] == 2
 

@@ -162,7 +162,7 @@ def test_nobody_fishes_in_a_node_that_leaves_nor_does_it_fish() -> None:
     cluster.hungry(1)
     cluster.hungry(2)
     assert not any(isinstance(message, msg.Fish) for message in cluster.in_flight(2, 1) + cluster.in_flight(1, 2))
-    fish = msg.Fish(UNASKED, N1, 1)
+    fish = msg.Fish(UNASKED, N1, 1, 0.1)
     assert cluster.feed(2, ev.Received(N1, fish)) == []
 
 

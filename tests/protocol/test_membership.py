@@ -111,7 +111,7 @@ def test_node_that_hears_of_its_own_death_drops_everything_and_joins_again() -> 
     assert cluster.core(1).next_deadline() is None
 
 
-@pytest.mark.parametrize("message", [msg.Suspect(N2), msg.Fish(FishId(1), N1, 1), msg.NoWork(FishId(1))])
+@pytest.mark.parametrize("message", [msg.Suspect(N2), msg.Fish(FishId(1), N1, 1, 0.1), msg.NoWork(FishId(1), 0.0)])
 def test_nothing_of_a_dead_node_is_listened_to(message: msg.Message) -> None:
     cluster = Cluster(3)
     cluster.suspect(1)

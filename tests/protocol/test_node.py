@@ -191,7 +191,7 @@ def test_future_is_delivered_to_whoever_made_it(origin: Origin) -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        msg.Fish(FishId(1), NodeId(1), 1),
+        msg.Fish(FishId(1), NodeId(1), 1, 0.1),
         msg.Req(RequestId(1), TaskRef(ROOT, PROGRAM, 0), 0, NodeId(1), NodeId(2)),
         msg.Suspect(ROOT),
         msg.Suspect(NodeId(3)),
@@ -223,7 +223,7 @@ def test_thread_for_a_newcomer_that_has_been_heard_but_not_announced_is_placed_t
     cluster.deliver(0, newcomer)
     cluster.up(1)
     cluster.feed(1, ev.Learned(CODE, b"def f"))
-    cluster.feed(1, ev.Received(newcomer, msg.Fish(FishId(1), newcomer, 1)))
+    cluster.feed(1, ev.Received(newcomer, msg.Fish(FishId(1), newcomer, 1, 0.1)))
     placed = cluster.feed(1, ev.Placed(Origin(1), 0, task(), newcomer))
     assert [effect.to for effect in placed if isinstance(effect, Send)][-1] == newcomer
     cluster.settle()

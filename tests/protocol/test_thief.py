@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hdphrs.config import CoreConfig
 from hdphrs.protocol.messages import Fish
+from hdphrs.protocol.quiet import Quiet
 from hdphrs.protocol.tasks import FishId, NodeId
 from hdphrs.protocol.thief import Thief
 
@@ -12,14 +13,14 @@ OTHERS = [NodeId(node) for node in (1, 2, 3, 4)]
 CONFIG = CoreConfig(fish_max=2)
 
 
-def thief(config: CoreConfig = CONFIG) -> Thief:
-    return Thief(ME, config, lambda n: 0)
+def thief(config: CoreConfig = CONFIG, quiet: Quiet | None = None) -> Thief:
+    return Thief(ME, config, lambda n: 0, quiet or Quiet(config))
 
 
 def test_fish_are_out_to_distinct_victims_and_bounded() -> None:
     sends = thief().hunt(OTHERS, 0.0)
     assert [send.to for send in sends] == [1, 2]
-    assert [send.message for send in sends] == [Fish(FishId(i), ME, CONFIG.want_max) for i in (1, 2)]
+    assert [send.message for send in sends] == [Fish(FishId(i), ME, CONFIG.want_max, 0.0) for i in (1, 2)]
 
 
 def test_node_without_others_does_not_fish() -> None:

@@ -13,7 +13,7 @@ from hdphrs.protocol.tasks import ROOT, FishId, NodeId, Origin
 from tests.protocol.scenes import pooled, record_of, stolen_spark
 
 N1, N2 = NodeId(1), NodeId(2)
-FISH = msg.Fish(FishId(1), N1, 16)
+FISH = msg.Fish(FishId(1), N1, 16, 0.1)
 
 
 def schedules(effects: list[object]) -> list[msg.Schedule]:
@@ -30,7 +30,7 @@ def test_thief_gets_the_oldest_half_of_the_pool() -> None:
 def test_thief_gets_no_more_than_it_wants() -> None:
     cluster = Cluster(2)
     cluster.spawn(10)
-    (schedule,) = schedules([*cluster.feed(0, ev.Received(N1, msg.Fish(FishId(1), N1, 2)))])
+    (schedule,) = schedules([*cluster.feed(0, ev.Received(N1, msg.Fish(FishId(1), N1, 2, 0.1)))])
     assert len(schedule.sparks) == 2
 
 
@@ -48,14 +48,14 @@ def test_fish_that_waited_long_enough_is_refused_and_demand_falls() -> None:
     deadline = cluster.core(0).next_deadline()
     assert deadline == cluster.config.park_s
     cluster.now = deadline
-    assert cluster.feed(0, ev.Tick()) == [Send(N1, msg.NoWork(FISH.fish)), Demand(False)]
+    assert cluster.feed(0, ev.Tick()) == [Send(N1, msg.NoWork(FISH.fish, 0.1)), Demand(False)]
 
 
 def test_more_fish_than_may_wait_are_refused_at_once() -> None:
     cluster = Cluster(3, config=CoreConfig(parked_max=1))
     cluster.feed(0, ev.Received(N1, FISH))
-    effects = cluster.feed(0, ev.Received(N2, msg.Fish(FishId(1), N2, 16)))
-    assert effects == [Send(N2, msg.NoWork(FishId(1)))]
+    effects = cluster.feed(0, ev.Received(N2, msg.Fish(FishId(1), N2, 16, 0.1)))
+    assert effects == [Send(N2, msg.NoWork(FishId(1), 0.0))]
 
 
 def test_fish_of_the_dead_is_dropped() -> None:
@@ -148,7 +148,7 @@ def test_fish_that_finds_all_guards_taken_waits_until_one_is_free() -> None:
     cluster.hungry(1)
     cluster.settle()
     for thief in (2, 3):
-        cluster.feed(1, ev.Received(NodeId(thief), msg.Fish(FishId(9), NodeId(thief), 1)))
+        cluster.feed(1, ev.Received(NodeId(thief), msg.Fish(FishId(9), NodeId(thief), 1, 0.1)))
     assert cluster.core(1).pool.stealable > 0
     assert cluster.core(1).victim.parked == 1
     cluster.deliver(1, 0)

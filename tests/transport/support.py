@@ -75,7 +75,7 @@ class Inbox:
 
 
 def numbered(number: int) -> Message:
-    return NoWork(FishId(number))
+    return NoWork(FishId(number), 0.0)
 
 
 async def settle() -> None:

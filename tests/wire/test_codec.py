@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hdphrs.errors import ProtocolError
 from hdphrs.protocol import messages as m
-from hdphrs.protocol.tasks import Crash, Member, NodeId, Origin, Outcome, Spark, Task, TaskRef, Verdict
+from hdphrs.protocol.tasks import Crash, FishId, Member, NodeId, Origin, Outcome, Spark, Task, TaskRef, Verdict
 from hdphrs.wire import codec, local
 from hdphrs.wire.framing import FrameDecoder, encode_frame
 
@@ -38,6 +38,8 @@ for kind, strategy in [
     st.register_type_strategy(kind, strategy)
 st.register_type_strategy(str, texts)
 st.register_type_strategy(Task, tasks)
+st.register_type_strategy(m.Fish, st.builds(m.Fish, naturals.map(FishId), nodes, naturals, durations))
+st.register_type_strategy(m.NoWork, st.builds(m.NoWork, naturals.map(FishId), durations))
 
 
 def through_a_frame(packed: object) -> object:
@@ -123,9 +125,9 @@ def test_message_with_one_value_replaced_raises_nothing_but_protocol_errors(
         (None, "not a message: None"),
         ([99], "not a kind of message: 99"),
         ([True, 1], "not a kind of message: True"),
-        ([1, 2, 3], "Fish with 2 fields instead of 3"),
-        ([1, 2, 3, -1], "not a number: -1"),
-        ([1, 2, 3, "x"], "not a number: a str"),
+        ([1, 2, 3], "Fish with 2 fields instead of 4"),
+        ([1, 2, 3, -1, 0.1], "not a number: -1"),
+        ([1, 2, 3, "x", 0.1], "not a number: a str"),
         ([13, 1, [3, "h", 1, ["h", 65536], 1]], "not a port: 65536"),
         ([10, [0, 0, 0], 0, [17, b"", [], 0.0, 0.0]], "not a verdict: 17"),
     ],
