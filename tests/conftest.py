@@ -12,29 +12,34 @@ from hypothesis import settings
 settings.register_profile("hdphrs", deadline=None)  # how long an example takes depends on how busy the machine is
 settings.load_profile("hdphrs")
 
-PROCESSES = (
-    "tests/benchmarks/",
-    "tests/cli/",
+RUNS = (
     "tests/cluster/",
-    "tests/docs/",
     "tests/e2e/",
-    "tests/executor/",
-    "tests/scheduler/",
     "tests/skeletons/test_collect.py",
     "tests/skeletons/test_failing.py",
     "tests/skeletons/test_on_nodes.py",
     "tests/skeletons/test_search_on_nodes.py",
 )
-"""Tests that start runs of real processes, and wait for them."""
+"""Tests that start whole clusters, and kill some: no two of them share the machine."""
+
+FEW_PROCESSES = ("tests/benchmarks/", "tests/cli/", "tests/docs/", "tests/executor/", "tests/scheduler/")
+"""Tests that start some processes, and hurry nobody: one at a time of each folder."""
+
+
+def _group(nodeid: str) -> str:
+    """Tests of one group run one after the other; those that only compute are each a group."""
+    if nodeid.startswith(RUNS):
+        return "runs"
+    return next((folder for folder in FEW_PROCESSES if nodeid.startswith(folder)), nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """With several workers, no two runs of real processes share the machine, but they share it with pure tests."""
+    """With several workers."""
     from xdist.scheduler import LoadScopeScheduling
 
     scheduler = LoadScopeScheduling(config, log)
-    scheduler._split_scope = lambda nodeid: "processes" if nodeid.startswith(PROCESSES) else nodeid
+    scheduler._split_scope = _group
     return scheduler
 
 
