@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 import hdphrs
 from hdphrs.api import seeds
 from hdphrs.api.future import state
+from hdphrs.api.port import Unattached
 from hdphrs.config import SEED_MAX, SEED_VARIABLE
 from hdphrs.errors import UsageError
+from hdphrs.program.attach import attach
 
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "port", Unattached(attach))  # another test of this process may have started a cluster
     monkeypatch.setattr(seeds, "_seed", None)
     monkeypatch.delenv(SEED_VARIABLE, raising=False)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -27,8 +27,8 @@ class Cluster(SequentialPort):
 
     def __init__(self, count: int) -> None:
         super().__init__()
-        self.here = NodeId(0)
         self.count = count
+        self.here = NodeId(0)
         self.placed: list[NodeId] = []
         self.supervised: list[bool | None] = []
 
@@ -43,8 +43,15 @@ class Cluster(SequentialPort):
         finally:
             self.here = caller
 
-    def nodes(self) -> Sequence[NodeId]:
-        return [self.here, *(NodeId(node) for node in range(self.count) if node != self.here)]
+    @property
+    def here(self) -> NodeId:
+        """The caller's node."""
+        return self.roster.ids[0]
+
+    @here.setter
+    def here(self, node: NodeId) -> None:
+        others = [other for other in range(self.count) if other != node]
+        self.roster.hear([[one, "localhost", 1] for one in (node, *others)])
 
 
 @pytest.fixture
