@@ -7,7 +7,16 @@ from functools import reduce
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hdphrs.protocol.paths import FOLD, PATH_BYTES_MAX, PROGRAM_PATH, SHOWN_MAX, child_path, first_index, show_path
+from hdphrs.protocol.paths import (
+    FOLD,
+    PATH_BYTES_MAX,
+    PROGRAM_PATH,
+    SHOWN_MAX,
+    child_path,
+    first_index,
+    index_of,
+    show_path,
+)
 
 indices = st.integers(0, 1 << 40) | st.integers(0, 300)
 chains = st.lists(indices, max_size=8)
@@ -21,6 +30,11 @@ def path_of(chain: list[int]) -> bytes:
 def test_path_begins_with_that_of_an_ancestor_and_of_nobody_else(one: list[int], other: list[int]) -> None:
     is_ancestor = one == other[: len(one)]
     assert path_of(other).startswith(path_of(one)) == is_ancestor
+
+
+@given(index=indices)
+def test_path_of_a_task_of_the_program_tells_which_it_is(index: int) -> None:
+    assert index_of(child_path(PROGRAM_PATH, index)) == index
 
 
 @given(part=st.lists(indices, min_size=20, max_size=25), other=chains)
