@@ -17,7 +17,7 @@ from tests.fuzz.__main__ import PLAN
 from tests.fuzz.target import Finding, Outcome, Target, examine, refused
 from tests.fuzz.targets import TARGETS
 
-QUICK = {"listener": 40, "core": 300}
+QUICK = {"listener": 40, "core": 300, "pieces": 300}
 
 
 @pytest.fixture(autouse=True)
