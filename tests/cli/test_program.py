@@ -27,7 +27,8 @@ def nodes(tmp_path: Path) -> Path:
 
 def waiting(start: Start, nodes: Path, folder: Path, before: str = "") -> Run:
     """A run whose program has printed `up`, and waits."""
-    text = f"import signal, sys, time\n{before}\nprint('up', flush=True)\nwhile True: signal.pause()\n"
+    # Not `pause()`: a signal that arrives just before it would be slept over for ever.
+    text = f"import signal, sys, time\n{before}\nprint('up', flush=True)\nwhile True: time.sleep(0.01)\n"
     run = start("run", "--nodes", nodes, write_program(folder, text))
     assert run.read_line() == "up"
     return run
