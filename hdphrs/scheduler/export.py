@@ -19,15 +19,17 @@ from hdphrs.api.memo import Wish, wish_of
 from hdphrs.api.options import options_of, options_of_task, use
 from hdphrs.api.places import Roster
 from hdphrs.errors import Cancelled, CannotTravelError, UsageError
-from hdphrs.protocol.pieces import check_of_task
+from hdphrs.protocol.pieces import check_of
 from hdphrs.protocol.tasks import FAIR, KEEN, NodeId, Task
 from hdphrs.scheduler.assigned import Assigned, is_below, path_of
 from hdphrs.scheduler.note import plain
 from hdphrs.scheduler.pace import EXPORT_MAX, Pace
+from hdphrs.scheduler.reuse import Later
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook
 from hdphrs.wire.codec import pack_task
 from hdphrs.wire.page import Line
+from hdphrs.wire.pickling import PLAIN
 
 Taken = list[tuple[Future[Any], Callable[..., Any]]]
 
@@ -147,12 +149,21 @@ class Exporter:
 
     def check(self, function: Callable[..., Any], args: tuple[Any, ...], path: bytes) -> bytes | None:
         """The digest of a call, by which a piece knows it again; None if it does not pickle."""
+        function, kwargs = unfold(function)
         with self._exclusive:
             try:
-                task = self._encode(function, args, path, None, is_placed=True)
+                code, payload = self._book.encode(name_of(function), function, args, kwargs)
             except CannotTravelError:
                 return None
-            return check_of_task(task)
+            return check_of(code, payload, self._memo(function, code, payload, args, kwargs, path))
+
+    def recall(self, function: Callable[..., Any], args: tuple[Any, ...], wish: Wish) -> Later | None:
+        """`check`, to be asked later for the path; None if it must be asked now."""
+        if wish is Wish.NEVER or not PLAIN.issuperset(map(type, args)):
+            return None
+        with self._exclusive:
+            known = self._book.recall(function)
+        return None if known is None else lambda path: _memo(wish, known.key(args, path))
 
     def finish(self) -> None:
         """Wait until no export is under way: what it has taken has a status then."""
@@ -201,7 +212,7 @@ class Exporter:
         function, kwargs = unfold(function)
         code, payload = self._book.encode(name, function, args, kwargs)
         supervised = self._reliable if supervised is None else supervised
-        memo = self._memo(function, code, payload, args, kwargs, path) if self._ledger else b""
+        memo = self._memo(function, code, payload, args, kwargs, path)
         options = options_of_task(function, self._roster, is_placed=is_placed)
         return Task(name, path, code, payload, supervised, memo, *options)
 
@@ -214,10 +225,12 @@ class Exporter:
         kwargs: dict[str, Any],
         path: bytes,
     ) -> bytes:
-        """How the ledger knows a call.  What a skeleton spawns down here is as good as anything else."""
+        """How the ledger knows a call; what a skeleton spawns down here is as good as anything else."""
+        if not self._ledger:
+            return b""
         wish = wish_of(function)
         key = b"" if wish is Wish.NEVER else self._book.key(function, code, payload, args, kwargs, path)
-        return key and (KEEN if wish is Wish.ALWAYS else FAIR) + key
+        return key and _memo(wish, key)
 
     def _send_away(self, future: Future[Any]) -> int:
         slot = next(self._slots)
@@ -225,6 +238,10 @@ class Exporter:
         future._content = slot
         future._status = AWAY
         return slot
+
+
+def _memo(wish: Wish, key: bytes) -> bytes:
+    return (KEEN if wish is Wish.ALWAYS else FAIR) + key
 
 
 def _fail(future: Future[Any]) -> None:

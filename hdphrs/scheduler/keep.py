@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from sys import getsizeof
 from typing import Any
 
 from hdphrs.api import future as fast
@@ -19,10 +20,11 @@ from hdphrs.protocol.tasks import Piece, Verdict
 from hdphrs.scheduler.assigned import path_of, root_of
 from hdphrs.scheduler.meter import Account, Meter, Share
 from hdphrs.scheduler.note import Timed, plain
-from hdphrs.scheduler.reuse import Check
+from hdphrs.scheduler.reuse import Check, Recall
 from hdphrs.scheduler.watch import Watcher
 from hdphrs.wire import local
 from hdphrs.wire.codec import pack_piece
+from hdphrs.wire.pickling import PLAIN
 from hdphrs.wire.values import dump_result
 
 COVERS = 8
@@ -35,6 +37,9 @@ GATHERED_MAX = 32
 GATHER_LOOKS = 2
 """How long they do."""
 
+SMALL_BYTES_MAX = 256
+"""In memory; a value that is worth keeping whatever else has left."""
+
 LOOK_S_MIN = 20e-3
 LOOK_S_MAX = 0.1
 """How often running tasks are looked at: twice as often as they may leave pieces, for what takes long is seen twice."""
@@ -46,11 +51,12 @@ LEDGER_LOOK_S = 25e-3
 class Keeper:
     """Makes pieces; serves the fast path's `keep`."""
 
-    def __init__(self, tell: Callable[..., None], check: Check, meter: Meter, *, ledger: bool) -> None:
+    def __init__(self, tell: Callable[..., None], check: Check, recall: Recall, meter: Meter, *, ledger: bool) -> None:
         """
         Args:
             tell: sends messages to the node.
             check: the digest of a call.
+            recall: the same, of a call in a run with a ledger that stays as it is.
             meter: knows how long tasks have run.
             ledger: whether pieces are for a ledger too, and then there are more of them.
         """
@@ -61,9 +67,10 @@ class Keeper:
         self._ledger = ledger
         self._cost_s = LEDGER_PIECE_COST_S if ledger else PIECE_COST_S
         self._byte_cost_s = LEDGER_PIECE_BYTE_COST_S if ledger else PIECE_BYTE_COST_S
-        self._gathered: deque[tuple[list[object], Share]] = deque()
+        self._gathered: deque[tuple[Callable[[], Piece], Share]] = deque()
         self._tell = tell
         self._check = check
+        self._recall = recall
         fast.keep = self.keep_watched
 
     @property
@@ -87,9 +94,11 @@ class Keeper:
         if self._meter.owner(future) is None:
             ran_s = ended_s - began_s
             cost_s = ran_s + account.below_s.pop(future, 0.0)
-            if timed.keen or cost_s >= self._cost_s * self.nodes:
+            if timed.wish is Wish.ALWAYS or cost_s >= self._cost_s * self.nodes:
                 self._meter.enter(account)
-                self.keep(future, plain(timed), value, cost_s, ran_s, account)
+                function = plain(timed)
+                if not self._keep_later(future, function, timed.wish, value, cost_s, ran_s, account):
+                    self.keep(future, function, value, cost_s, ran_s, account)
 
     def keep(
         self,
@@ -124,11 +133,45 @@ class Keeper:
         check = self._check(function, future._content, path)
         if check is None:
             return
-        piece = pack_piece(Piece(path, check, outcome))
+        piece = Piece(path, check, outcome)
         share = account.give(cost_s, ran_s)
-        if cost_s >= PIECE_COST_S * self.nodes:
-            self._tell(*self.gathered(), [local.KEEP, [piece], *share])
-            return
+        if self._is_urgent(cost_s):
+            self._tell(*self.gathered(), [local.KEEP, [pack_piece(piece)], *share])
+        else:
+            self._gather(lambda: piece, share)
+
+    def _keep_later(
+        self,
+        future: Future[Any],
+        function: Callable[..., Any],
+        wish: Wish,
+        value: Any,
+        cost_s: float,
+        ran_s: float,
+        account: Account,
+    ) -> bool:
+        """The same as `keep` for what is wanted for its time alone, and is the same when pieces have gathered.
+
+        Many pieces are quickly made in a row: after a task that took milliseconds nothing of ours is in the caches.
+        """
+        if self._is_urgent(cost_s) or type(value) not in PLAIN or getsizeof(value) > SMALL_BYTES_MAX:
+            return False
+        recall = self._recall(function, future._content, wish)
+        if recall is None or not root_of(future).is_supervised:
+            return False
+
+        def piece() -> Piece:
+            path = path_of(future)
+            return Piece(path, recall(path), dump_result(name_of(function), value, cost_s))
+
+        self._gather(piece, account.give(cost_s, ran_s))
+        return True
+
+    def _is_urgent(self, cost_s: float) -> bool:
+        """Whether a piece is not for the ledger alone."""
+        return cost_s >= PIECE_COST_S * self.nodes
+
+    def _gather(self, piece: Callable[[], Piece], share: Share) -> None:
         self._gathered.append((piece, share))
         if len(self._gathered) >= GATHERED_MAX:
             self._tell(*self.gathered())
@@ -141,7 +184,7 @@ class Keeper:
         with suppress(IndexError):
             while True:
                 piece, share = self._gathered.popleft()
-                pieces.append(piece)
+                pieces.append(pack_piece(piece()))
                 own_s += share.own_s
                 here_s += share.here_s
         return [[local.KEEP, pieces, own_s, here_s]] if pieces else []

@@ -41,12 +41,11 @@ class Wrapped:
 class Timed(Wrapped):
     """A function that is timed each time a task calls it."""
 
-    __slots__ = ("_clock", "_keep", "keen")
+    __slots__ = ("_clock", "_keep", "wish")
 
     def __init__(self, function: Callable[..., Any], clock: Callable[[], float], keep: Keep) -> None:
         super().__init__(function)
-        self.keen: bool = wish_of(function) is Wish.ALWAYS
-        """Its results are wanted whatever they have cost."""
+        self.wish: Wish = wish_of(function)
         self._clock = clock
         self._keep = keep
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hdphrs.api.future import DONE, FAILED, Future, take
+from hdphrs.api.memo import Wish
 from hdphrs.protocol.paths import child_path
 from hdphrs.protocol.tasks import Orphan, Outcome, Piece, Spark
 from hdphrs.scheduler.note import plain
@@ -19,6 +20,11 @@ from hdphrs.wire.values import load_outcome
 Check = Callable[[Callable[..., Any], tuple[Any, ...], bytes], bytes | None]
 """The digest of a call at a path, as pieces have it; None if the call does not pickle."""
 
+Later = Callable[[bytes], bytes]
+"""That of one call, for which only the path is missing."""
+
+Recall = Callable[[Callable[..., Any], tuple[Any, ...], Wish], Later | None]
+"""Its maker; None if `Check` is to be asked at once."""
 
 Credit = Callable[[Future[Any], float], None]
 """Told which future has got its value from a piece, and the work behind that."""

@@ -24,6 +24,8 @@ from hdphrs.wire.pickling import PLAIN, Cached, by_reference, is_received
 _MISSING = object()
 _SLOTNAMES = "__slotnames__"
 """Pickle leaves this in a class when it first pickles an instance."""
+_IMMUTABLE = 1 << 8
+"""The flag of classes that nobody can change: the interpreter's own, and most that are written in C."""
 _globals: Callable[[Any], Mapping[str, Any]] = attrgetter("__globals__")
 _keywords: Callable[[Any], Mapping[str, Any]] = attrgetter("keywords")
 
@@ -64,7 +66,7 @@ class Watch:
                     if vars(here):
                         self._parts.append(_Names(here, vars, vars(here)))
             elif issubclass(kind, type):
-                if not by_reference(here) and not is_received(here):
+                if not here.__flags__ & _IMMUTABLE and not by_reference(here) and not is_received(here):
                     self._parts.append(_Names(here, vars, vars(here)))
                     waiting.extend((*vars(here).values(), *here.__bases__, type(here)))
             elif issubclass(kind, partial):

@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from hashlib import blake2b
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgpack
 
@@ -63,6 +63,20 @@ SHELVED_INLINE_MAX = 256
 
 SHELVED_INLINE_BYTES_MAX = 16 << 10
 """Larger ones are unpickled each time."""
+
+
+class Known(NamedTuple):
+    """A function that may have changed by the time that its call is looked at."""
+
+    meaning: bytes
+    chance: bytes
+
+    def key(self, args: tuple[Any, ...], path: bytes) -> bytes:
+        """The ledger's key of its call with arguments that are all `PLAIN`, as by `CodeBook.key`."""
+        from hdphrs.wire.meaning import key_of  # its imports delay the start of a scheduler
+
+        pickled = bytes(dump_arguments("", args, {}, self.chance)).replace(self.chance, b"", 1)
+        return key_of(self.meaning, args, {}, pickled, self.chance + path)
 
 
 class _Page:
@@ -126,6 +140,13 @@ class CodeBook:
         if page is not None and page.function() is function and (page.digest or page.data) and page.watch.holds():
             return page.digest, page.data
         return None
+
+    def recall(self, function: Callable[..., Any]) -> Known | None:
+        """What `encode` and `key` need of a function, for a call of it that they are asked about later; None unless
+        they have been asked about it before, and it has not changed since."""
+        known = self.known_code_of(function)
+        meaning = self._pages[id(function)].meaning if known is not None else None
+        return Known(meaning, self.chance) if meaning else None
 
     def key(
         self,

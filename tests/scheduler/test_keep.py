@@ -10,12 +10,17 @@ import pytest
 import hdphrs
 from hdphrs.api import future as fast
 from hdphrs.api.future import Future
-from hdphrs.config import PIECE_BYTE_COST_S, PIECE_COST_S
+from hdphrs.api.memo import Wish
+from hdphrs.config import LEDGER_PIECE_COST_S, PIECE_BYTE_COST_S, PIECE_COST_S
 from hdphrs.protocol.tasks import ROOT, Origin, Spark, Task, TaskRef
 from hdphrs.scheduler.assigned import Assigned
-from hdphrs.scheduler.keep import COVERS, Keeper
+from hdphrs.scheduler.keep import COVERS, GATHERED_MAX, SMALL_BYTES_MAX, Keeper
 from hdphrs.scheduler.meter import Account, Meter
+from hdphrs.scheduler.note import Timed
+from hdphrs.scheduler.reuse import Later
+from hdphrs.wire.codec import unpack_outcome
 from hdphrs.wire.page import Page
+from hdphrs.wire.values import load_outcome
 
 ENOUGH_S = 2 * PIECE_COST_S
 
@@ -28,11 +33,11 @@ def large(cost_s: float) -> bytes:
 class Stack:
     """A task that has children in place, one after the other, and what it has told the root of them."""
 
-    def __init__(self, keeper: Keeper, told: list[Any], account: Account) -> None:
+    def __init__(self, keeper: Keeper, told: list[Any], account: Account, *, supervised: bool) -> None:
         self._keeper = keeper
         self._told = told
         self._account = account
-        spark = Spark(TaskRef(ROOT, Origin(1), 0), 0, Task("main", bytes(16), b"", b"", True))
+        spark = Spark(TaskRef(ROOT, Origin(1), 0), 0, Task("main", bytes(16), b"", b"", supervised))
         self._task = Assigned(1, spark)
 
     def runs(self, for_s: float) -> None:
@@ -48,6 +53,34 @@ class Stack:
         self._keeper.keep(future, function, value, for_s, for_s, self._account)
         return len(self._told + self._keeper.gathered()) > before
 
+    def stay(self, count: int) -> None:
+        """So many timed children end."""
+        for _ in range(count):
+            self.ends(LITTLE_S, 7, some)
+
+    def told(self) -> int:
+        """How many pieces have left."""
+        return sum(len(message[1]) for message in self._told)
+
+    def times(
+        self, for_s: float, value: object, function: Callable[..., Any], args: tuple[Any, ...] = ()
+    ) -> list[list[Any]]:
+        """The pieces that a timed child leaves, as they are when they leave."""
+        self.ends(for_s, value, function, args)
+        self._told += self._keeper.gathered()
+        pieces = [piece for message in self._told for piece in message[1]]
+        self._told.clear()
+        return pieces
+
+    def ends(self, for_s: float, value: object, function: Callable[..., Any], args: tuple[Any, ...] = ()) -> None:
+        """A timed child has run for so long."""
+        future: Future[Any] = Future()
+        future._parent, future._index, future._content = self._task, 0, args
+        self.runs(for_s)
+        began_s = self._account.ran_s - for_s
+        timed = Timed(function, lambda: self._account.ran_s, self._keeper.keep_timed)
+        self._keeper.keep_timed(timed, future, value, began_s, self._account.ran_s)
+
 
 @pytest.fixture
 def ledger() -> bool:
@@ -55,16 +88,31 @@ def ledger() -> bool:
 
 
 @pytest.fixture
-def stack(monkeypatch: pytest.MonkeyPatch, ledger: bool) -> Any:
+def supervised() -> bool:
+    return True
+
+
+def recall(function: Callable[..., Any], args: tuple[Any, ...], wish: Wish) -> Later | None:
+    """Only functions of this module have been asked about before."""
+    return (lambda path: b"later" + path) if function.__module__ == __name__ else None
+
+
+@pytest.fixture
+def stack(monkeypatch: pytest.MonkeyPatch, ledger: bool, supervised: bool) -> Any:
     monkeypatch.setattr(fast, "keep", None)
     page = Page.create(1)
     told: list[Any] = []
     meter = Meter(page.line(0))
     keeper = Keeper(
-        lambda *messages: told.extend(messages), lambda function, args, path: b"check", meter, ledger=ledger
+        lambda *messages: told.extend(messages),
+        lambda function, args, path: b"check",
+        recall,
+        meter,
+        ledger=ledger,
     )
     keeper.nodes = 2
-    yield Stack(keeper, told, Account())
+    meter.account = Account()
+    yield Stack(keeper, told, meter.account, supervised=supervised)
     page.close()
 
 
@@ -106,3 +154,48 @@ def wanted() -> None: ...
 def test_only_a_ledger_wants_a_value_that_has_cost_nothing(stack: Stack, ledger: bool) -> None:
     assert stack.keeps(0.0, large(1.0), wanted) is ledger
     assert not stack.keeps(0.0)
+
+
+def some() -> None: ...
+
+
+LITTLE_S = 2 * LEDGER_PIECE_COST_S
+
+
+@pytest.mark.parametrize("ledger", [True])
+def test_a_small_value_for_the_ledger_alone_becomes_a_piece_when_pieces_have_gathered(stack: Stack) -> None:
+    ((path, check, outcome),) = stack.times(LITTLE_S, 7, some)
+    assert check == b"later" + path
+    assert load_outcome(unpack_outcome(outcome)) == (True, 7)
+    assert stack.times(0.9 * LITTLE_S, 7, some) == []
+
+
+@pytest.mark.parametrize("ledger", [True])
+@pytest.mark.parametrize(
+    ("for_s", "value", "function"),
+    [
+        pytest.param(LITTLE_S, [7], some, id="it may change"),
+        pytest.param(LITTLE_S, "x" * SMALL_BYTES_MAX, some, id="it is large"),
+        pytest.param(ENOUGH_S, 7, some, id="it is for others too"),
+        pytest.param(LITTLE_S, 7, len, id="its call may change"),
+    ],
+)
+def test_others_become_pieces_at_once(stack: Stack, for_s: float, value: object, function: Any) -> None:
+    ((_, check, outcome),) = stack.times(for_s, value, function)
+    assert check == b"check"
+    assert load_outcome(unpack_outcome(outcome)) == (True, value)
+
+
+@pytest.mark.parametrize("ledger", [True])
+@pytest.mark.parametrize("supervised", [False])
+def test_below_an_unsupervised_task_nothing_leaves(stack: Stack) -> None:
+    assert stack.times(LITTLE_S, 7, some) == []
+    assert stack.times(LITTLE_S, [7], some) == []
+
+
+@pytest.mark.parametrize("ledger", [True])
+def test_many_pieces_do_not_wait_for_each_other(stack: Stack) -> None:
+    stack.stay(GATHERED_MAX - 1)
+    assert stack.told() == 0
+    stack.stay(1)
+    assert stack.told() == GATHERED_MAX

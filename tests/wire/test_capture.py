@@ -131,6 +131,11 @@ def test_a_function_that_a_module_names_is_not_watched() -> None:
     assert not Watch(by_reference)._parts
 
 
+def test_classes_that_cannot_change_are_not_watched() -> None:
+    module = main_module("from time import sleep\ndef f(): return sleep")
+    assert len(Watch(module.f)._parts) == 2, "the function, and what its names are bound to"
+
+
 def test_a_name_bound_to_none_after_its_value_is_gone_is_a_change() -> None:
     module = main_module("class Thing: pass\nthing = Thing()\ndef f(): return thing")
     watch = Watch(module.f)

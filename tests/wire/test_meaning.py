@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import hdphrs
 from hdphrs.wire.code import CodeBook
 from hdphrs.wire.meaning import key_of, meaning_of
 from hdphrs.wire.pickling import dumps, loads
@@ -206,6 +207,32 @@ def test_sets_have_no_order(texts: set[str], numbers: set[int]) -> None:
     again = set(sorted(texts, reverse=True))  # noqa: C414 - made in another order
     assert key(one, texts, numbers) == key(one, again, set(numbers))
     assert key(one, loads(dumps([texts]))) == key(one, [texts])
+
+
+@pytest.mark.parametrize("function", [one, made("f = lambda x: x"), made("def f(x): return rng(x)", rng=hdphrs.rng)])
+@pytest.mark.parametrize("size", [1, 1000, 1 << 20])
+def test_the_key_of_a_call_may_be_asked_for_later(function: Callable[..., Any], size: int) -> None:
+    book = CodeBook(lambda digest, data: None)
+    book.chance = b"chance"
+    args = (7, "x" * size)
+    code, payload = book.encode("f", function, args, {})
+    assert book.recall(function) is None, "its meaning has not been asked for"
+    now = book.key(function, code, payload, args, {}, b"path")
+    known = book.recall(function)
+    assert known is not None
+    book.chance = b"another"
+    assert known.key(args, b"path") == now != b""
+
+
+def test_a_function_that_has_changed_is_not_recalled() -> None:
+    book = CodeBook(lambda digest, data: None)
+    function = made("def f(x): return x + Y", Y=1)
+    assert book.recall(function) is None
+    code, payload = book.encode("f", function, (1,), {})
+    book.key(function, code, payload, (1,), {}, b"path")
+    assert book.recall(function) is not None
+    function.__globals__["Y"] = 2
+    assert book.recall(function) is None
 
 
 def test_a_key_without_a_meaning_is_none() -> None:
