@@ -74,6 +74,8 @@ class Network:
         self.sent: dict[type, int] = dict.fromkeys(_KINDS, 0)
         self.ambush: dict[type, Callable[[Link, int], None]] = {}
         """By kind of message: told of the link, and of the time until one arrives there."""
+        self.on_held_up: Callable[[Link], None] = lambda link: None
+        """Told of each message that a cut keeps from arriving."""
         self._world = world
         self._drawn = drawn
         self._follower = follower
@@ -123,6 +125,8 @@ class Network:
         receiver = link.receiver
         if link.cuts or not link.acquainted or receiver.stalled:
             link.overdue += 1
+            if link.cuts:
+                self.on_held_up(link)
             return
         message = link.queue.popleft()
         receiver.receive(link.sender.node, message)
@@ -216,6 +220,11 @@ class Network:
     def is_cut(self, one: Host, other: Host) -> bool:
         """At least one way, which makes a new connection impossible."""
         return bool(self.link(one, other).cuts or self.link(other, one).cuts)
+
+    def holds_up(self, one: Host, other: Host) -> bool:
+        """Whether something between these two waits for a cut to be mended."""
+        links = (one.out.get(other.node), other.out.get(one.node))
+        return any(link is not None and link.cuts and link.queue for link in links)
 
     def flights(self) -> list[Flight]:
         """All that is on its way and may arrive."""

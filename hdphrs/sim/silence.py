@@ -2,17 +2,19 @@
 
 What lives here: suspicion.  Heartbeats are taken as continuous, so a peer is heard as long as its process runs, its way
 to here is open and it has not closed the connection; a silence begins with one of these, and counts when it has lasted
-for the time of detection, by the observer's own clock.  A port that refuses is evidence at once.  An observer that was
-stopped itself forgives what it did not hear meanwhile.
+for the time of detection, by the observer's own clock.  Between two of which neither is the root it counts only while a
+cut holds up something that one of them has sent (decision 27).  A port that refuses is evidence at once.  An observer
+that was stopped itself forgives what it did not hear meanwhile.
 """
 
 from __future__ import annotations
 
 from random import Random
 
+from hdphrs.protocol.tasks import ROOT
 from hdphrs.sim.draw import Draw
 from hdphrs.sim.host import Host
-from hdphrs.sim.network import Network
+from hdphrs.sim.network import Link, Network
 from hdphrs.sim.world import World
 
 TIMER_NS = 1_000_000
@@ -28,6 +30,7 @@ class Silence:
         self._detect_ns = drawn.detect_ms * 1_000_000
         self._notice_ns = drawn.notice_us * 1000
         self._chance = chance
+        network.on_held_up = self._held_up
 
     def watch(self, observer: Host, peer: Host) -> None:
         """`peer` may be silent for `observer` from now on: look again when that counts."""
@@ -69,6 +72,15 @@ class Silence:
             if not self.hears(observer, peer):
                 self.watch(observer, peer)
 
+    def _held_up(self, link: Link) -> None:
+        """A message waits for a cut to be mended."""
+        if not _watch_always(link.sender, link.receiver):
+            self.watch(link.receiver, link.sender)
+
+    def _counts(self, observer: Host, peer: Host) -> bool:
+        """Whether silence between these two matters to anybody."""
+        return _watch_always(observer, peer) or self._network.holds_up(observer, peer)
+
     def _acquaintances(self, peer: Host) -> list[Host]:
         return [host for host in self._network.hosts.values() if host.up and peer.node in host.known]
 
@@ -76,10 +88,14 @@ class Silence:
         observer, peer, since_ns = watch
         if observer.stalled or observer.forgave_ns > since_ns or observer.heard_ns.get(peer.node, 0) > since_ns:
             return
-        if not self.hears(observer, peer):
+        if not self.hears(observer, peer) and self._counts(observer, peer):
             observer.suspect(peer.node)
 
     def _dial(self, pair: tuple[Host, Host]) -> None:
         observer, peer = pair
         if not observer.stalled and not self._network.is_cut(observer, peer):
             observer.suspect(peer.node)
+
+
+def _watch_always(one: Host, other: Host) -> bool:
+    return ROOT in (one.node, other.node)

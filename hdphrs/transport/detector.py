@@ -28,6 +28,11 @@ class Detector:
         """Something of `node` has arrived; or, the first time: watch it from now on."""
         self._heard[node] = now
 
+    def excuse(self, node: NodeId, now: float) -> None:
+        """Nothing was to be heard of `node` until now: what has counted of its silence does not."""
+        if node in self._heard:
+            self._heard[node] = now
+
     def accuse(self, node: NodeId) -> bool:
         """There is other evidence against `node`.  Returns whether this is news; it is not watched until
         heard again."""

@@ -64,7 +64,8 @@ class Transport(Protocol):
     While two nodes live and are not fenced, every message arrives once and in the order of the sends,
     whatever happens to the connections between them (hole R23).  A peer that is silent for too long, or whose
     port refuses, is reported as `Suspected`, once for each silence; the transport itself declares nobody dead
-    and keeps trying until `fence`.
+    and keeps trying until `fence`.  Silence counts between the root and each other node, and between two others
+    while one of them waits for an acknowledgement (decision 27).
 
     All methods but `join`, `flush`, `serve` and `aclose` are synchronous and never block.
     """

@@ -71,7 +71,7 @@ class Link:
                 frames, count = await self._stream.read()
                 if self._closed:
                     return
-                self._session.on_bytes(count)
+                self._session.on_bytes(count, amid=self._stream.amid)
                 for frame in frames:
                     packed = self._session.on_frame(frame)
                     if packed is not None:

@@ -98,9 +98,10 @@ class Peer:
         self.session.say(bundle)
         self._wake()
 
-    def beat(self, quiet_since: float) -> None:
-        """Send a heartbeat, if nothing has been written since."""
-        if self.link is not None and self.link.wrote_at <= quiet_since:
+    def beat(self, quiet_since: float, *, watched: bool) -> None:
+        """Send a heartbeat, if nothing has been written since; to those that do not watch each other, only if the
+        peer waits for an acknowledgement (decision 27)."""
+        if self.link is not None and self.link.wrote_at <= quiet_since and (watched or self.session.has_news):
             self.session.beat()
             self.link.wake()
 

@@ -100,6 +100,12 @@ class Session:
         self._bytes_received = 0
         """Since the last acknowledgement."""
         self._asks = False
+        self._has_news = False
+
+    @property
+    def has_news(self) -> bool:
+        """A message, or a part of one, has come since the last acknowledgement: the peer waits for one."""
+        return self._has_news
 
     @property
     def settled(self) -> bool:
@@ -177,7 +183,7 @@ class Session:
         if self._owes_ack or (self._unsent and self.received > self._acknowledged):
             parts.append(encode_frame([ACK, self.received]))
             self._acknowledged = self.received
-            self._owes_ack = False
+            self._owes_ack = self._has_news = False
             self._bytes_received = 0
         while self._unsent and size < BATCH_BYTES:
             letter = self._unsent[0]
@@ -232,9 +238,10 @@ class Session:
                 return None
         raise ProtocolError("not a frame of a session")
 
-    def on_bytes(self, count: int) -> None:
-        """So many bytes of frames have arrived."""
+    def on_bytes(self, count: int, *, amid: bool) -> None:
+        """So many bytes of frames have arrived, the last of which may be `amid` a frame or a large payload."""
         self._bytes_received += count
+        self._has_news |= amid
         if self._bytes_received >= ACK_AFTER_BYTES:
             self._owes_ack = True
 
@@ -251,8 +258,10 @@ class Session:
         if peer_received < self._pushed - len(self._unsent):
             raise ProtocolError(f"it has forgotten messages: it has {peer_received}, and had more before")
         self._acknowledged = self.received
+        self._has_news = False
 
     def _on_data(self, seq: int, message: list[Any]) -> list[Any] | None:
+        self._has_news = True
         if seq <= self.received:
             return None
         if seq != self.received + 1:

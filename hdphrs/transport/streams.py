@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import socket
 import ssl
+from contextlib import suppress
 from typing import Any, Final
 
 import trio
@@ -22,6 +23,9 @@ RECEIVE_BYTES: Final = 1 << 18
 
 HANDSHAKE_S_MAX: Final = 5.0
 """A connection that has not proved itself by then is closed."""
+
+IDLE_S: Final = 30
+"""A connection over which nothing has passed for so long is tried by the kernel."""
 
 
 class Lost(Exception):  # noqa: N818 - a fact of life, not an error
@@ -104,6 +108,11 @@ class FrameStream:
         data = await self.receive()
         return self._decoder.feed(data), len(data)
 
+    @property
+    def amid(self) -> bool:
+        """What was read last ended within a frame or a large payload."""
+        return self._decoder.amid
+
     async def receive(self) -> bytes:
         """Some bytes.
 
@@ -182,6 +191,7 @@ async def connect(address: tuple[str, int]) -> trio.SocketStream:
     if to_itself:
         raw.socket.close()  # a free port of this host, where the kernel connected us with ourselves
         raise Lost("connection refused", refused=True)
+    _keep_alive(raw)
     return raw
 
 
@@ -192,6 +202,14 @@ async def says_something(raw: trio.SocketStream) -> bool:
         return bool(await raw.socket.recv(1, socket.MSG_PEEK))
     except (OSError, trio.ClosedResourceError):
         return False
+
+
+def _keep_alive(raw: trio.SocketStream) -> None:
+    """Let the kernel keep an idle connection in the memory of what stands between the hosts (decision 27)."""
+    with suppress(OSError):  # it is lost already, which whoever uses it finds out
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if hasattr(socket, "TCP_KEEPIDLE"):
+            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, IDLE_S)
 
 
 def _reason(error: BaseException) -> str:

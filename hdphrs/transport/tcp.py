@@ -303,7 +303,9 @@ class TcpTransport:
         """Heartbeats, and the detector's timer.
 
         The clock ticks twice in a heartbeat interval, and each tick serves the connections that have been
-        quiet since the last one: so all heartbeats of a tick share one timer.
+        quiet since the last one: so all heartbeats of a tick share one timer.  The root and each other node watch
+        each other; of the others, whoever has sent something that is not acknowledged watches whom it was for
+        (decision 27).
         """
         tick_s = self._heartbeat_s / 2
         next_tick = trio.current_time() + tick_s
@@ -316,7 +318,10 @@ class TcpTransport:
                 self._around.deliver(Suspected(node))
             if now >= next_tick:
                 for peer in self._peers.values():
-                    peer.beat(quiet_since=now - tick_s)
+                    watched = ROOT in (self._me, peer.node)
+                    peer.beat(quiet_since=now - tick_s, watched=watched)
+                    if not watched and peer.session.settled:
+                        self._detector.excuse(peer.node, now)
                 next_tick = now + tick_s
 
     def _peer(self, node: NodeId) -> Peer:

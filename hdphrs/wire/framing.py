@@ -158,6 +158,11 @@ class FrameDecoder:
         del self._buffer[:consumed]
         return frames
 
+    @property
+    def amid(self) -> bool:
+        """Something has come in part."""
+        return bool(self._buffer) or self._incoming is not None or bool(self.bulks)
+
     def peek(self, data: bytes) -> Any:
         """The object in the one small frame that `data` is, which has not been fed; None for anything else."""
         if self._buffer or self._fault is not None or not _is_one_frame(data):

@@ -198,8 +198,9 @@ def _run_session(data: bytes) -> Outcome:
     count = 0
     try:
         for piece in pieces(stream, how):
-            session.on_bytes(len(piece))
-            for received in decoder.feed(piece):
+            frames = decoder.feed(piece)
+            session.on_bytes(len(piece), amid=decoder.amid)
+            for received in frames:
                 packed = session.on_frame(received)
                 if packed is not None:
                     count += 1

@@ -45,6 +45,15 @@ def test_timer_came_a_little_late_then_it_still_counts() -> None:
     assert watching().check(4.9, due=4.0) == [ONE]
 
 
+def test_silence_that_is_excused_does_not_count_and_the_suspected_are_not_watched_for_it() -> None:
+    detector = watching()
+    detector.check(4.0, due=4.0)
+    detector.excuse(ONE, 4.5)
+    detector.excuse(TWO, 4.5)
+    assert detector.check(8.4, due=8.4) == []
+    assert detector.check(8.5, due=8.5) == [TWO]
+
+
 def test_peer_accused_on_other_evidence_is_news_once() -> None:
     detector = watching()
     assert detector.accuse(ONE)

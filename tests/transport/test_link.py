@@ -21,6 +21,10 @@ class SlowStream(FrameStream):
         self.release = trio.Event()
         self.frames: list[Any] = []
 
+    @property
+    def amid(self) -> bool:
+        return False
+
     async def read(self) -> tuple[list[Any], int]:
         with trio.CancelScope(shield=True):
             await self.release.wait()

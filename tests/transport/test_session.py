@@ -30,8 +30,9 @@ class End:
 
     def take(self, count: int) -> None:
         data, self.under_way = self.under_way[:count], self.under_way[count:]
-        self.session.on_bytes(len(data))
-        for frame in self.decoder.feed(data):
+        frames = self.decoder.feed(data)
+        self.session.on_bytes(len(data), amid=self.decoder.amid)
+        for frame in frames:
             message = self.session.on_frame(frame)
             if message is not None:
                 self.delivered.append(message)
@@ -135,6 +136,26 @@ def test_heartbeat_acknowledges() -> None:
     write(b, a)
     a.take(1000)
     assert a.session.settled
+
+
+def test_message_or_part_of_one_is_news_until_it_is_acknowledged_and_a_heartbeat_is_none() -> None:
+    a, b = End(), End()
+    a.session.beat()
+    exchange(a, b)
+    assert not b.session.has_news
+    messages: list[list[object]] = [["x"], [bulk_of(bytes(2 * PIECE_BYTES))]]
+    for message in messages:
+        a.session.push(message)
+        write(a, b)
+        b.take(1 << 30)
+        assert b.session.has_news
+        b.session.beat()
+        exchange(a, b)
+    assert a.session.settled
+    assert not a.session.has_news
+    b.session.beat()
+    exchange(a, b)
+    assert not b.session.has_news
 
 
 def test_much_is_received_and_nothing_sent_then_the_session_acknowledges_unasked() -> None:

@@ -28,6 +28,7 @@ from tests.transport.support import (
     HEARTBEAT_S,
     SECRET,
     Cluster,
+    Node,
     Proxy,
     cluster,
     exchange,
@@ -232,6 +233,67 @@ def test_r10_peer_falls_silent_then_it_is_suspected_once_and_exactly_in_time() -
             await pass_time(clock, 2 * DETECT_AFTER_S)
             assert not root.inbox.events
             assert list(one.inbox.events) == [Suspected(ROOT)]
+
+    run(main, clock)
+
+
+class _Counting(Proxy):
+    """Counts what passes."""
+
+    passed = 0
+
+    def overhear(self, data: bytes) -> None:
+        self.passed += 1
+
+
+async def _members(c: Cluster) -> tuple[Node, Node, _Counting]:
+    """Two of whom neither is the root, and what stands between them."""
+    await c.pair()
+    await c.join()
+    one, two = c.nodes[ONE], c.nodes[TWO]
+    between = _Counting(one.port)
+    await c.nursery.start(between.serve)
+    two.transport.connect(replace(one.member, address=("127.0.0.1", between.port)))
+    one.transport.connect(two.member)
+    one.transport.send(TWO, numbered(0))
+    assert await two.inbox.next() == Received(ONE, numbered(0))
+    return one, two, between
+
+
+def test_members_with_nothing_to_say_to_each_other_are_silent_after_the_last_acknowledgement() -> None:
+    clock = MockClock()
+
+    async def main() -> None:
+        async with cluster() as c:
+            one, two, between = await _members(c)
+            await pass_time(clock, HEARTBEAT_S + HEARTBEAT_S / 2)
+            assert await one.transport.flush(TWO, 0.0)  # it has been acknowledged without having been asked for
+            before = between.passed
+            await pass_time(clock, 5 * DETECT_AFTER_S)
+            assert between.passed == before
+            assert not any(node.inbox.events for node in (*c.nodes.values(), one, two))
+
+    run(main, clock)
+
+
+def test_member_that_waits_for_no_acknowledgement_minds_no_silence_and_one_that_does_suspects_in_time() -> None:
+    clock = MockClock()
+
+    async def main() -> None:
+        async with cluster() as c:
+            one, two, between = await _members(c)
+            await pass_time(clock, 2 * HEARTBEAT_S)
+            between.deaf.set()
+            await pass_time(clock, 3 * DETECT_AFTER_S)
+            assert not one.inbox.events
+            one.transport.send(TWO, numbered(1))
+            await pass_time(clock, DETECT_AFTER_S - HEARTBEAT_S)
+            assert not one.inbox.events
+            await pass_time(clock, HEARTBEAT_S)
+            assert list(one.inbox.events) == [Suspected(TWO)]
+            await pass_time(clock, 2 * DETECT_AFTER_S)
+            assert list(one.inbox.events) == [Suspected(TWO)]
+            assert not two.inbox.events
 
     run(main, clock)
 
