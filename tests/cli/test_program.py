@@ -85,7 +85,7 @@ def test_a_traceback_shows_the_program_and_nothing_of_ours(start: Start, nodes: 
 def test_a_program_may_handle_ctrl_c(start: Start, nodes: Path, tmp_path: Path) -> None:
     prog = write_program(
         tmp_path,
-        "import signal\ntry:\n    print('up', flush=True)\n    signal.pause()\n"
+        "import time\ntry:\n    print('up', flush=True)\n    while True: time.sleep(0.01)\n"
         "except KeyboardInterrupt:\n    print('tidy')\n    raise SystemExit(5)\n",
     )
     run = start("run", "--nodes", nodes, prog)
