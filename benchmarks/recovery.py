@@ -2,7 +2,7 @@
 
 Nodes are killed (kill -9) at drawn moments under the paper's benchmarks in their paced form, whose tasks wait instead
 of computing (`programs/paced.py`): so nine nodes on a few cores go on like nine machines, and seconds are seconds.  The
-cost of reliability without a failure is measured on the real programs, in processor seconds too.
+cost of reliability without a failure is measured on these and on the real programs, in processor seconds too.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Size(NamedTuple):
 
 
 USUAL = Size(1000, 0.05)
+SHORT = Size(1000, 0.01)
 MANY = Size(20_000, 0.005)
 
 NAMES = ("sum_euler", "liouville", "queens", "mandelbrot")
@@ -41,6 +42,9 @@ BUDGETS = {1: Budget(1.1), 8: Budget(1.3)}
 
 START_S = 0.6
 """The program needs so long until it begins."""
+
+RELIABLY: tuple[str, ...] = ()
+UNRELIABLY = ("--unreliable",)
 
 RELIABLE = {
     "sum_euler": (["20000"], Budget(1.01)),
@@ -61,7 +65,10 @@ def measure(repeat: int) -> Iterator[Figure]:
 
 
 def measure_reliability(repeat: int) -> Iterator[Figure]:
-    """Reliable against unreliable runs in which nobody dies, in turn."""
+    """Reliable against unreliable runs in which nobody dies, in turn: paced, and then the real programs."""
+    for name in NAMES:
+        for skeleton in SKELETONS:
+            yield from _measure_added(name, skeleton, repeat)
     for name, (arguments, budget) in RELIABLE.items():
         for skeleton in SKELETONS:
             yield from _measure_reliability(name, [*arguments, "--skeleton", skeleton], budget, repeat)
@@ -89,14 +96,18 @@ def _run_with_deaths(name: str, skeleton: str, deaths: int, seed: int, size: Siz
     kills = ",".join(f"{START_S + chance.uniform(0.0, 0.9) * span_s:.3f}" for _ in range(deaths))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "report.json"
-        options = ["--local-nodes", str(NODES), "--cores", "1", "--seed", str(seed), "--kill-at", kills]
-        sizes = ["--tasks", str(size.tasks), "--cost", str(size.cost_s)]
-        program = [str(PROGRAMS / "paced.py"), name, "--skeleton", skeleton, *sizes]
-        run = launch([*HDPHRS_RUN, *options, "--report", str(file), *program])
+        options = ["--seed", str(seed), "--kill-at", kills, "--report", str(file)]
+        run = _run_paced(name, skeleton, size, NODES, *options)
         report: dict[str, Any] = json.loads(file.read_text()) | json.loads(run.last_line)
     if sum(bool(node["died"]) for node in report["nodes"]) != deaths:
         raise BenchmarkError(f"{name} {skeleton}, seed {seed}: not all of {deaths} nodes died before the end")
     return report
+
+
+def _run_paced(name: str, skeleton: str, size: Size, nodes: int, *options: str) -> Run:
+    sizes = ["--tasks", str(size.tasks), "--cost", str(size.cost_s)]
+    program = [str(PROGRAMS / "paced.py"), name, "--skeleton", skeleton, *sizes]
+    return launch([*HDPHRS_RUN, "--local-nodes", str(nodes), "--cores", "1", *options, *program])
 
 
 def ideal_s(report: dict[str, Any]) -> float:
@@ -115,13 +126,31 @@ def ideal_s(report: dict[str, Any]) -> float:
 # ---- no deaths -----------------------------------------------------------------------------------------------
 
 
+def _measure_added(name: str, skeleton: str, repeat: int) -> Iterator[Figure]:
+    """What reliability adds to work that always takes equally long: a machine's speed changes by more than that."""
+    times, processor = [], []
+    for number in range(repeat):
+        runs = [_run_paced(name, skeleton, SHORT, 2, *options) for options in (RELIABLY, UNRELIABLY)[:: _turn(number)]]
+        reliable, unreliable = runs[:: _turn(number)]
+        facts, others = json.loads(reliable.last_line), json.loads(unreliable.last_line)
+        times.append(facts["took_s"] / others["took_s"])
+        processor.append((facts["work_s"] + reliable.cpu_s) / (others["work_s"] + unreliable.cpu_s))
+    label = f"{name} {SKELETONS[skeleton]}, tasks that wait for {SHORT.cost_s * 1000:.0f} ms: reliable / unreliable"
+    yield Figure(f"{label}, time", "x", tuple(times), Budget(1.01))
+    yield Figure(f"{label}, work and processor time", "x", tuple(processor), Budget(1.01))
+
+
+def _turn(number: int) -> int:
+    """Either goes first in turn: a machine that gets slower favours nobody."""
+    return 1 if number % 2 else -1
+
+
 def _measure_reliability(name: str, arguments: list[str], budget: Budget, repeat: int) -> Iterator[Figure]:
-    reliable, unreliable = [], []
-    for _ in range(repeat):
-        unreliable.append(run_example(name, arguments, "--unreliable"))
-        reliable.append(run_example(name, arguments))
+    pairs = []
+    for number in range(repeat):
+        runs = [run_example(name, arguments, *options) for options in (RELIABLY, UNRELIABLY)[:: _turn(number)]]
+        pairs.append(runs[:: _turn(number)])
     label = f"{name} {SKELETONS[arguments[-1]]}: reliable / unreliable"
-    pairs = list(zip(reliable, unreliable, strict=True))
     yield Figure(f"{label}, wall time", "x", tuple(one.seconds / other.seconds for one, other in pairs), budget)
     yield Figure(f"{label}, processor time", "x", tuple(one.cpu_s / other.cpu_s for one, other in pairs), budget)
 
