@@ -93,18 +93,15 @@ class NodeLink:
             return []
         except OSError:
             return None
-        return self._decode(data) if data else None
+        return self._decoder.messages(data) if data else None
 
     def drain(self) -> list[list[Any]]:
         """All that has arrived by now, when the other end is gone."""
         messages: list[list[Any]] = []
         with suppress(OSError):
             while data := receive(self._socket, self._decoder.bulks):
-                messages += self._decode(data)
+                messages += self._decoder.messages(data)
         return messages
-
-    def _decode(self, data: bytes) -> list[list[Any]]:
-        return [message for frame in self._decoder.feed(data) for message in frame]
 
     def close(self) -> None:
         """Close the socket.  Nobody may be waiting on it."""

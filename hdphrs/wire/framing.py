@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NoReturn
 
 import msgpack
 
@@ -97,6 +98,35 @@ def encode_object(obj: object, carry: Carry = bytes) -> bytes:
     return body
 
 
+_packers: Final[list[msgpack.Packer]] = []
+"""That nobody uses just now: to make one takes longer than to pack most frames."""
+
+_PACKERS_MAX: Final = 2
+
+_KEPT_BYTES: Final = 1 << 16
+"""A packer keeps room for the largest frame that it has made: one that has made a larger one than this is dropped."""
+
+
+def plain_frame(obj: object) -> bytes | None:
+    """The frame of an object without bulks, as nearly all are; None if there may be one in it.
+
+    Raises:
+        CannotTravelError: as `encode_frame`.
+    """
+    try:
+        packer = _packers.pop()  # from here on no other thread has it
+    except IndexError:
+        packer = msgpack.Packer()
+    try:
+        body: bytes = packer.pack(obj)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    size = len(body)
+    if size <= _KEPT_BYTES and len(_packers) < _PACKERS_MAX:
+        _packers.append(packer)
+    return size.to_bytes(HEADER_BYTES, "big") + body if size <= FRAME_BYTES_MAX else frame_of(body)
+
+
 def piece_head(size: int, left: int) -> bytes:
     """What comes before a piece of so many bytes, after which so many are still to come."""
     return (PIECE + size).to_bytes(HEADER_BYTES, "big") + left.to_bytes(LEFT_BYTES, "big")
@@ -142,12 +172,6 @@ class FrameDecoder:
         if self._fault is not None:
             raise ProtocolError(self._fault)
         if not self._buffer:
-            if self._trusted and _is_one_frame(data):
-                try:
-                    return [decode_object(data[HEADER_BYTES:], self._take_bulk, trusted=True)]
-                except ProtocolError as error:
-                    self._fault = str(error)
-                    raise
             consumed, frames = self._decode(data)
             self._buffer += data[consumed:]
             return frames
@@ -164,10 +188,26 @@ class FrameDecoder:
         return bool(self._buffer) or self._incoming is not None or bool(self.bulks)
 
     def peek(self, data: bytes) -> Any:
-        """The object in the one small frame that `data` is, which has not been fed; None for anything else."""
-        if self._buffer or self._fault is not None or not _is_one_frame(data):
+        """The object in the one small frame that `data` is, which has not been fed, without bulks; None for anything
+        else, which is to be fed."""
+        size = len(data)
+        if (
+            self._buffer
+            or self._fault is not None
+            or not self._trusted
+            or size > _COPY_BYTES_MAX
+            or size != HEADER_BYTES + int.from_bytes(data[:HEADER_BYTES], "big")
+        ):
             return None
-        return decode_object(data[HEADER_BYTES:], trusted=self._trusted)
+        try:
+            return _unpack_plain(data[HEADER_BYTES:])
+        except _MALFORMED:
+            return None
+
+    def messages(self, data: bytes) -> list[Any]:
+        """All items of the frames that are complete with `data`, each of which is a list; otherwise as `feed`."""
+        whole: list[Any] | None = self.peek(data)
+        return [item for frame in self.feed(data) for item in frame] if whole is None else whole
 
     def _decode(self, data: bytes | bytearray | memoryview) -> tuple[int, list[Any]]:
         frames: list[Any] = []
@@ -252,11 +292,18 @@ class FrameDecoder:
         return ProtocolError(what)
 
 
-def _is_one_frame(data: bytes | bytearray | memoryview) -> bool:
-    """What nearly all that comes over a local link is: a small frame, whole and alone."""
-    return HEADER_BYTES < len(data) <= _COPY_BYTES_MAX and (
-        len(data) - HEADER_BYTES == int.from_bytes(data[:HEADER_BYTES], "big")
-    )
+_MALFORMED: Final = (ValueError, TypeError, OverflowError, MemoryError, msgpack.UnpackException)
+
+_unpack_object: Final[Callable[..., Any]] = partial(
+    msgpack.unpackb, raw=False, strict_map_key=True, max_array_len=ITEMS_MAX, max_map_len=ITEMS_MAX, max_ext_len=0
+)
+
+
+def _no_token(code: int, data: bytes) -> NoReturn:
+    raise ValueError("a token, or what is none")
+
+
+_unpack_plain: Final[Callable[..., Any]] = partial(_unpack_object, ext_hook=_no_token)
 
 
 def _no_bulk() -> Bulk:
@@ -283,16 +330,8 @@ def decode_object(
     try:
         if not trusted and len(part) < _TRUSTED_BYTES:
             _verify_lengths(part)
-        return msgpack.unpackb(
-            part,
-            raw=False,
-            strict_map_key=True,
-            max_array_len=ITEMS_MAX,
-            max_map_len=ITEMS_MAX,
-            max_ext_len=0,
-            ext_hook=resolve,
-        )
-    except (ValueError, TypeError, OverflowError, MemoryError, msgpack.UnpackException) as error:
+        return _unpack_object(part, ext_hook=resolve)
+    except _MALFORMED as error:
         raise ProtocolError(f"a malformed frame: {error or type(error).__name__}") from error
 
 

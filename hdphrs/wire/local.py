@@ -21,7 +21,7 @@ from hdphrs.errors import CannotTravelError
 from hdphrs.protocol.tasks import Outcome, Spark, Task, TaskRef, Verdict
 from hdphrs.wire.bulk import Bulk
 from hdphrs.wire.codec import unpack_outcome, unpack_spark
-from hdphrs.wire.framing import ITEMS_MAX, FrameDecoder, encode_frame
+from hdphrs.wire.framing import ITEMS_MAX, FrameDecoder, encode_frame, plain_frame
 from hdphrs.wire.passing import Cargo, catch, receive, send_all, send_at_once, unload
 
 # To the node.
@@ -110,7 +110,8 @@ def encode_frames(messages: Sequence[list[Any]]) -> tuple[bytes, list[Bulk]]:
         return _joined([encode_frames(messages[i : i + ITEMS_MAX]) for i in range(0, len(messages), ITEMS_MAX)])
     cargo = Cargo()
     try:
-        return encode_frame(messages, cargo.carry), cargo.bulks
+        frame = plain_frame(messages)
+        return (encode_frame(messages, cargo.carry) if frame is None else frame), cargo.bulks
     except CannotTravelError:
         if len(messages) == 1:
             raise
@@ -148,7 +149,7 @@ class Link:
         Raises:
             ConnectionError: the node is gone.
         """
-        frame = encode_frame([message])
+        frame = plain_frame([message]) or encode_frame([message])
         with self._sending:
             return send_at_once(self._socket, frame)
 
@@ -189,7 +190,7 @@ class Link:
                 return None
             if not data:
                 return None
-            messages = [message for frame in self._decoder.feed(data) for message in frame]
+            messages = self._decoder.messages(data)
             if messages or not block:
                 return messages
 
@@ -206,8 +207,7 @@ class Link:
         if not self._caught:
             catch(self._socket, self._caught)
         data, beside, *_ = self._caught[0]
-        messages: list[list[Any]] | None = None if beside else self._decoder.peek(data)
-        return messages
+        return None if beside else self._decoder.peek(data)
 
     def drop(self) -> None:
         """What was caught has been dealt with."""

@@ -21,7 +21,8 @@ from typing import Any, Final
 from hdphrs.wire.bulk import Bulk, LostBulk
 from hdphrs.wire.framing import TOKEN
 
-RECEIVE_BYTES: Final = 1 << 18
+RECEIVE_BYTES: Final = 1 << 16
+"""Of one call.  For 128 KiB and more the C library may ask the kernel each time, which takes longer than the call."""
 
 PARTS_MAX: Final = 64
 """Frames that wait and are sent with one call."""
