@@ -65,6 +65,7 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
             on_value=report.ended,
             on_said=to_program.hear,
         )
+        crew.exchange.begin, crew.exchange.end = driver.begin_turn, driver.end_turn
 
         def part() -> None:
             crew.drain()
@@ -131,6 +132,7 @@ async def member(settings: NodeSettings, page: Page, processes: list[SchedulerPr
                 here=(settings.host, settings.slots),
                 root=(settings.root_host, settings.root_slots),
             )
+            crew.exchange.begin, crew.exchange.end = driver.begin_turn, driver.end_turn
             halt = await _member_life(settings, crew, driver)
         if not halt.rejoin or driver.is_leaving:
             break

@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import trio
@@ -19,7 +20,7 @@ from hdphrs.api.board import Board
 from hdphrs.errors import StartError
 from hdphrs.node.books import Books, Work
 from hdphrs.node.exchange import Exchange
-from hdphrs.node.figures import Figures
+from hdphrs.node.figures import LOOK_S, Figures
 from hdphrs.node.link import NodeLink
 from hdphrs.node.oom import OomWitness
 from hdphrs.node.process import SchedulerProcess, start_scheduler
@@ -89,6 +90,8 @@ class _Scheduler:
         """By serial, the tasks that it has answered last: sparks that they did not get may still run."""
         self.arguments: dict[int, str] = {}
         """serial -> a summary of the arguments, of those that have crashed before."""
+        self.look_s = 0.0
+        """When to see again whether it computes or waits."""
         self.fed = False
         """Whether it has got tasks since it was hungry."""
         self.stopped = False
@@ -209,8 +212,11 @@ class Crew:
         scheduler = self._schedulers[origin]
         scheduler.fed = True
         first, self._next_serial = self._next_serial, self._next_serial + len(sparks)
-        for chunk in local.chunks(enumerate(sparks, first), _payload_bytes):
-            self._post(scheduler, [local.START, [scheduler.hand(serial, spark) for serial, spark in chunk]])
+        if len(sparks) == 1:
+            self._post(scheduler, [local.START, [scheduler.hand(first, sparks[0])]])
+        else:
+            for chunk in local.chunks(enumerate(sparks, first), _payload_bytes):
+                self._post(scheduler, [local.START, [scheduler.hand(serial, spark) for serial, spark in chunk]])
         if self._wanted:
             self._nudged.set()
 
@@ -356,14 +362,21 @@ class Crew:
 
     def _hear(self, scheduler: _Scheduler, messages: list[list[Any]]) -> None:
         assert self._handle is not None
-        events = [self._understand(scheduler, message) for message in messages]
-        self._handle([event for event in events if event is not None])
+        events: list[Event] = []
+        for message in messages:
+            event = self._understand(scheduler, message)
+            if event is not None:
+                events.append(event)
+        self._handle(events)
         self._books.settle()
         if self._finished:  # after somebody has got them
             for name, own_s in self._finished:
                 self.figures.finished(name, own_s)
             self._finished.clear()
-            self.figures.looked(scheduler.process.number, scheduler.process.pid, scheduler.process.line)
+            now_s = perf_counter()
+            if now_s >= scheduler.look_s:
+                scheduler.look_s = now_s + LOOK_S
+                self.figures.looked(scheduler.process.number, scheduler.process.pid, scheduler.process.line)
 
     def _understand(self, scheduler: _Scheduler, message: list[Any]) -> Event | None:
         origin = scheduler.origin

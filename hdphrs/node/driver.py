@@ -123,6 +123,7 @@ class Driver:
         self._on_said = on_said
         self._armed_s: float | None = None
         self._rearm = trio.Event()
+        self._in_turn = False
         self._roster = (0, 0)
         self._here = here
         self._places = {ROOT: root}
@@ -160,38 +161,56 @@ class Driver:
         """Feed the core, carry out what it wants.  An exception in here is our bug and ends the node (fail-stop)."""
         if self.halt is not None:
             return
-        now_s = trio.current_time()
+        now_s = trio.lowlevel.current_clock().current_time()
+        core, feed, program = self.core, self._feed, self._program
         for event in events:
-            if isinstance(event, Received) and isinstance(event.message, Term):
-                self._schedulers.work()  # brings the counters up to date, for the answer has them
-            if self._program is not None:
-                self._pass_on(event)
-            for effect in self._feed(event, now_s):
+            if isinstance(event, (Received, Kept)):  # a union would be made anew each time
+                self._look_at(event)
+            for effect in feed(event, now_s):
                 self._carry_out(effect)
-            if self._program is not None:
-                self._program.flush()  # it waits for this, while the next event is mostly somebody's hunger
-        if self.core.roster != self._roster:
-            self._roster = self.core.roster
+            if program is not None:
+                program.flush()  # it waits for this, while the next event is mostly somebody's hunger
+        if core.roster != self._roster:
+            self._roster = core.roster
             self.tell_nodes()
-            if self._program is not None:
-                self._program.flush()
+            if program is not None:
+                program.flush()
         self._schedulers.flush()
-        if not self._stirred.is_set() and self.core.schedulers.busy:
+        if not self._stirred.is_set() and core.schedulers.busy:
             self._stirred.set()
+        if not self._in_turn:
+            self._arm()
+
+    def begin_turn(self) -> None:
+        """Until `end_turn` there will be one event after the other, and `tick` has no turn."""
+        self._in_turn = True
+
+    def end_turn(self) -> None:
+        """See there."""
+        self._in_turn = False
+        self._arm()
+
+    def _arm(self) -> None:
+        """The core may have an earlier deadline than before."""
         deadline_s = self.core.next_deadline()
         if deadline_s is not None and (self._armed_s is None or deadline_s < self._armed_s):
             self._rearm.set()
 
-    def _pass_on(self, event: Event) -> None:
-        """Among the pieces that come to the root are outcomes of calls for which the program waits (decision 16)."""
+    def _look_at(self, event: Received | Kept) -> None:
+        """Before the core sees it."""
         if isinstance(event, Kept):
-            pieces = event.pieces
-        elif isinstance(event, Received) and isinstance(event.message, Keep):
-            pieces = event.message.pieces
-        else:
+            self._pass_on(event.pieces)
+        elif isinstance(event.message, Term):
+            self._schedulers.work()  # brings the counters up to date, for the answer has them
+        elif isinstance(event.message, Keep):
+            self._pass_on(event.message.pieces)
+
+    def _pass_on(self, pieces: Sequence[Piece]) -> None:
+        """Among the pieces that come to the root are outcomes of calls for which the program waits (decision 16)."""
+        if self._program is None:
             return
         parts = [[piece.path, pack_outcome(piece.outcome)] for piece in pieces if first_index(piece.path) == piece.path]
-        if parts and self._program is not None:
+        if parts:
             self._program.post([local.PARTS, parts])
 
     def _carry_out(self, effect: fx.Effect) -> None:

@@ -28,6 +28,10 @@ Hear = Callable[[list[list[Any]]], bool]
 """Takes messages; whether there may be more."""
 
 
+def _nothing() -> None:
+    """What there is to do around a turn, if nobody says otherwise."""
+
+
 class _Line:
     """One link that is served."""
 
@@ -44,6 +48,10 @@ class Exchange:
         """`is_alone` tells whether there is no other node."""
         self._is_alone = is_alone
         self._clock = clock
+        self.begin: Callable[[], None] = _nothing
+        """Called before each turn."""
+        self.end: Callable[[], None] = _nothing
+        """And after it."""
         self._selector = selectors.DefaultSelector()
 
     async def run(self) -> None:
@@ -67,11 +75,13 @@ class Exchange:
         """Hear what there is, and for a moment what comes next."""
         end_s = self._clock() + TURN_S
         wait_s = ANSWER_S if self._is_alone() else 0.0
+        self.begin()
         ready = self._selector.select(0.0)
         while ready:
             for key, _ in ready:
                 self._hear(key.data)
             ready = self._selector.select(wait_s) if self._clock() < end_s else []
+        self.end()
 
     def _hear(self, line: _Line) -> None:
         messages = line.link.receive()

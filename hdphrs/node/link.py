@@ -47,21 +47,21 @@ class NodeLink:
         if self._broken:
             return
         frame, bulks = encode_frames(posted)
+        sent = 0
         try:
-            sent = 0 if bulks or self._backlog else self._send(frame)
-            if sent < len(frame):
-                self._backlog.send(frame[sent:], bulks)
+            if not bulks and not self._backlog:
+                try:
+                    sent = self._socket.send(frame)
+                except BlockingIOError:
+                    pass
+                else:
+                    if sent == len(frame):
+                        return
+            self._backlog.send(frame[sent:], bulks)
         except OSError:
             self._break()
         if self._backlog:
             self._backlogged.set()
-
-    def _send(self, frame: bytes) -> int:
-        """What nearly all frames come to: one call."""
-        try:
-            return self._socket.send(frame)
-        except BlockingIOError:
-            return 0
 
     async def pump(self) -> None:
         """Send the backlog whenever there is one; runs as long as the link."""

@@ -203,10 +203,10 @@ def pack_spark(spark: Spark) -> list[object]:
         list(spark.ref),
         spark.replica,
         pack_task(spark.task),
-        [pack_crash(crash) for crash in spark.crashes],
+        [pack_crash(crash) for crash in spark.crashes] if spark.crashes else [],
         spark.placed,
         spark.epoch,
-        [pack_part(part) for part in spark.pieces],
+        [pack_part(part) for part in spark.pieces] if spark.pieces else [],
     ]
 
 
@@ -252,7 +252,7 @@ def unpack_part(value: object) -> Piece | Orphan:
 
 
 def pack_outcome(outcome: Outcome) -> list[object]:
-    crashes = [pack_crash(crash) for crash in outcome.crashes]
+    crashes = [pack_crash(crash) for crash in outcome.crashes] if outcome.crashes else []
     return [int(outcome.verdict), outcome.data, crashes, outcome.cost_s, outcome.span_s]
 
 
