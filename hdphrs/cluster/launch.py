@@ -30,6 +30,7 @@ from hdphrs.cluster.program import forget_outer_run, start_program
 from hdphrs.cluster.signals import wakened_by_signals
 from hdphrs.config import JOIN_DEADLINE_S, LEDGER_END_S
 from hdphrs.errors import StartError
+from hdphrs.wire.files import allow_many
 from hdphrs.wire.settings import TOLD_STATUS
 
 START_DEADLINE_S = JOIN_DEADLINE_S + 5.0
@@ -95,6 +96,7 @@ class Launcher:
             StartError: a node could not be started, or not all joined in time; everything has been ended.
         """
         forget_outer_run()
+        allow_many()
         with wakened_by_signals(self._on_signal, ORDERS) as wakeup, self._selector:
             self._selector.register(wakeup, selectors.EVENT_READ, lambda: os.read(wakeup, 4096))
             try:

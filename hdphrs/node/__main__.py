@@ -8,6 +8,7 @@ import sys
 from contextlib import suppress
 
 from hdphrs.errors import HdphrsError
+from hdphrs.wire.files import allow_many
 from hdphrs.wire.settings import read_settings
 
 STACK_BYTES = 512 << 20
@@ -24,6 +25,7 @@ def main() -> None:
             hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
             limit = STACK_BYTES if hard == resource.RLIM_INFINITY else min(STACK_BYTES, hard)
             resource.setrlimit(resource.RLIMIT_STACK, (limit, hard))
+        allow_many()
         if settings.program_archive is not None:
             _share_archive(settings.program_archive)
         from hdphrs.node.life import live

@@ -6,7 +6,6 @@ and the listener's half of the greeting.
 
 from __future__ import annotations
 
-import errno
 import ipaddress
 import logging
 import socket
@@ -20,6 +19,7 @@ from hdphrs.errors import ProtocolError, UsageError
 from hdphrs.transport.greeting import Greeting, unpack_greeting
 from hdphrs.transport.streams import HANDSHAKE_S_MAX, FrameStream, Lost, says_something
 from hdphrs.transport.tls import TlsContexts
+from hdphrs.wire.files import EXHAUSTED, how_exhausted
 from hdphrs.wire.handshake import Role
 
 log: logging.Logger = logging.getLogger("hdphrs.transport")
@@ -33,7 +33,6 @@ COMPLAINTS_S: Final = 10.0
 """So many lines about strangers are logged in so many seconds; beyond that they are counted."""
 
 _BACKLOG: Final = 1024
-_EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _EXHAUSTED_PAUSE_S: Final = 0.1
 
 
@@ -98,9 +97,9 @@ class Listener:
                 try:
                     raw = await listener.accept()
                 except OSError as error:
-                    if error.errno not in _EXHAUSTED:
+                    if error.errno not in EXHAUSTED:
                         raise
-                    log.warning("cannot accept connections for now: %s", error.strerror)
+                    log.warning("cannot accept connections for now: %s", how_exhausted(error))
                     await trio.sleep(_EXHAUSTED_PAUSE_S)
                 else:
                     if len(self._strangers) >= STRANGERS_MAX:

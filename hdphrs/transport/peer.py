@@ -173,7 +173,7 @@ class Peer:
                 try:
                     resumed = await self._resume(me)
                 except Lost as error:
-                    log.debug("node %d: %s", self.node, error)
+                    log.log(logging.WARNING if error.exhausted else logging.DEBUG, "node %d: %s", self.node, error)
                     if error.refused:
                         self.suspect()
                 except ProtocolError as error:

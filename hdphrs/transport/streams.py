@@ -16,6 +16,7 @@ import trio
 
 from hdphrs.errors import ProtocolError
 from hdphrs.transport.tls import TlsContexts
+from hdphrs.wire.files import EXHAUSTED, how_exhausted
 from hdphrs.wire.framing import FrameDecoder, encode_frame
 from hdphrs.wire.handshake import NONCE_BYTES, Handshake, Role
 
@@ -31,10 +32,12 @@ IDLE_S: Final = 30
 class Lost(Exception):  # noqa: N818 - a fact of life, not an error
     """A connection that ended or never came to be; `str` says how."""
 
-    def __init__(self, how: str, *, refused: bool = False) -> None:
+    def __init__(self, how: str, *, refused: bool = False, exhausted: bool = False) -> None:
         super().__init__(how)
         self.refused = refused
         """Nobody listens there: as long as the host lives, its process is gone."""
+        self.exhausted = exhausted
+        """It is this process that has no room for a connection."""
 
 
 class FrameStream:
@@ -181,6 +184,9 @@ async def connect(address: tuple[str, int]) -> trio.SocketStream:
     except (OSError, ValueError) as error:  # ValueError: a host name that no resolver takes
         causes = error.__cause__.exceptions if isinstance(error.__cause__, ExceptionGroup) else (error,)
         refused = all(isinstance(cause, ConnectionRefusedError) for cause in causes)
+        lacking = [cause for cause in causes if isinstance(cause, OSError) and cause.errno in EXHAUSTED]
+        if lacking:
+            raise Lost(f"cannot connect: {how_exhausted(lacking[0])}", exhausted=True) from error
         how = "connection refused" if refused else f"cannot connect: {causes[0]}"
         raise Lost(how, refused=refused) from error
     try:

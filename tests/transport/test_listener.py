@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import resource
 import ssl
 
 import pytest
@@ -290,4 +291,5 @@ def test_listener_out_of_descriptors_says_so_and_goes_on(
             await still_works(c, await c.start(ROOT))
 
     run(main, MockClock(autojump_threshold=0.01))
-    assert "Too many open files" in caplog.text
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    assert f"Too many open files: this process may have {allowed}, raise `ulimit -n`" in caplog.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 
 import pytest
@@ -33,3 +34,17 @@ def test_connect_to_a_peer_that_dies_at_once_is_lost_not_an_error(monkeypatch: p
         monkeypatch.setattr(trio.SocketStream, "__init__", lambda stream, sock: setattr(stream, "socket", sock))
         trio.run(main)
     unconnected.close()
+
+
+def test_connect_without_a_descriptor_left_says_how_many_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def have_none(host: str, port: int) -> trio.SocketStream:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    async def main() -> None:
+        with pytest.raises(Lost, match=r"cannot connect: Too many open files: .* raise `ulimit -n`") as caught:
+            await connect(("127.0.0.1", 1))
+        assert caught.value.exhausted
+        assert not caught.value.refused
+
+    monkeypatch.setattr(trio, "open_tcp_stream", have_none)
+    trio.run(main)
