@@ -18,6 +18,8 @@ FRAME_BYTES_MAX = 1 << 30
 ATTEMPTS_MAX = 3
 """Crashes of its scheduler that are charged to one task before its future fails."""
 
+CANCEL_GRACE_S = 1.0
+"""How long a cancelled task may go on before its scheduler is replaced."""
 
 PIECE_COST_S = 0.03
 """A result goes to the root as a piece if it took this long for each node of the cluster (decision 8)."""
@@ -86,8 +88,7 @@ class CoreConfig:
     """The least that a task is waited for in idleness."""
     straggler_ratio: float = 2.0
     """And it is waited for so many times as long as others of its kind have taken."""
-    cancel_grace_s: float = 1.0
-    """How long a cancelled task may go on before its scheduler is replaced."""
+    cancel_grace_s: float = CANCEL_GRACE_S
     remembered_crashes_max: int = 1024
     """Paths of crashed tasks that a node remembers."""
 

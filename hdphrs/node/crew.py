@@ -62,7 +62,7 @@ Handle = Callable[[Sequence[Event]], None]
 Spread = Callable[[bytes, float, bytes], None]
 
 
-class _Ended(NamedTuple):
+class _Named(NamedTuple):
     """What is remembered of a task: not its payload."""
 
     name: str
@@ -86,7 +86,7 @@ class _Scheduler:
         self.ready = False
         self.handed: dict[int, Spark] = {}
         """By serial, what it has got and not answered."""
-        self.ended: dict[int, _Ended] = {}
+        self.ended: dict[int, _Named] = {}
         """By serial, the tasks that it has answered last: sparks that they did not get may still run."""
         self.arguments: dict[int, str] = {}
         """serial -> a summary of the arguments, of those that have crashed before."""
@@ -96,8 +96,8 @@ class _Scheduler:
         """Whether it has got tasks since it was hungry."""
         self.stopped = False
         """Whether something has just been cancelled that it has."""
-        self.replaced = False
-        """Whether its process was ended because of a cancelled task."""
+        self.stubborn: _Named | None = None
+        """The cancelled task because of which its process was ended."""
         self.unwanted: set[tuple[TaskRef, int]] = set()
         """Of what it has got, what is cancelled."""
         self._serials: dict[tuple[TaskRef, int], int] = {}
@@ -108,10 +108,17 @@ class _Scheduler:
         self._serials[spark.ref, spark.replica] = serial
         return [serial, pack_spark(spark)]
 
-    def runs(self, copies: Sequence[tuple[TaskRef, int]]) -> bool:
-        """Whether one of these has its core."""
+    def runs(self, copies: Sequence[tuple[TaskRef, int]]) -> Task | None:
+        """Which of these has its core."""
         running = self.process.line.running
-        return running != 0 and any(self._serials.get(copy) == running for copy in copies)
+        if running != 0 and any(self._serials.get(copy) == running for copy in copies):
+            return self.handed[running].task
+        return None
+
+    def replace(self, stubborn: _Named) -> None:
+        """A cancelled task has its core, and does not end: the process is."""
+        self.stubborn = stubborn
+        self.process.process.kill()
 
     def running(self) -> tuple[str, bytes]:
         """Name and path of the task that has its core, or had it last, as far as one knows."""
@@ -120,16 +127,12 @@ class _Scheduler:
             return next(reversed(self.ended.values()), NOBODY)
         return spark.task.name, b"" if is_bundle(spark.task.path) else spark.task.path
 
-    def above(self, task: Task) -> Spark | None:
-        """The nearest ancestor of a task that it has got, and that somebody wants."""
-        paths = {
-            spark.task.path: spark
-            for copy, serial in self._serials.items()
-            if copy not in self.unwanted
-            and task.path.startswith((spark := self.handed[serial]).task.path)
-            and task.path != spark.task.path
-        }
-        return paths[max(paths, key=len)] if paths else None
+    def above(self, path: bytes) -> Spark | None:
+        """The nearest ancestor of a task that it has got, and that somebody wants; or a bundle that may hold one."""
+        wanted = [self.handed[serial] for copy, serial in self._serials.items() if copy not in self.unwanted]
+        above = [spark for spark in wanted if path.startswith(spark.task.path) and path != spark.task.path]
+        above = above or [spark for spark in wanted if is_bundle(spark.task.path)]
+        return max(above, key=lambda spark: len(spark.task.path), default=None)
 
     def ask(self, what: bytes) -> None:
         """Something for its helper thread."""
@@ -141,7 +144,7 @@ class _Scheduler:
         serial = self._serials.pop((ref, replica))
         self.unwanted.discard((ref, replica))
         task = self.handed.pop(serial).task
-        self.ended[serial] = _Ended(task.name, task.path)
+        self.ended[serial] = _Named(task.name, task.path)
         if len(self.ended) > ENDED_MAX:
             del self.ended[next(iter(self.ended))]
         self.arguments.pop(serial, None)
@@ -236,9 +239,8 @@ class Crew:
     def replace(self, origin: Origin, copies: Sequence[tuple[TaskRef, int]]) -> None:
         """Effect `Replace`: if one of these has its core, the process is ended; what follows is as after a death."""
         scheduler = self._schedulers.get(origin)
-        if scheduler is not None and scheduler.runs(copies):
-            scheduler.replaced = True
-            scheduler.process.process.kill()
+        if scheduler is not None and (task := scheduler.runs(copies)) is not None:
+            scheduler.replace(_Named(task.name, task.path))
 
     def demand(self, wanted: bool) -> None:
         """Effect `Demand`: set the bytes; helper threads of those that have something are asked after `NUDGE_S`."""
@@ -410,6 +412,10 @@ class Crew:
                 return GivenBack(origin, tuple(returned))
             case [local.BEGUN, ref, replica]:
                 return Begun(origin, TaskRef(*ref), replica)
+            case [local.STUCK, serial, name, path]:
+                if scheduler.process.line.running == serial:
+                    scheduler.replace(_Named(name, path))
+                return None
             case [local.ABOUT, serial, summary]:
                 scheduler.arguments[serial] = summary
                 return None
@@ -461,30 +467,31 @@ class Crew:
             doing = f"while it ran task {running.task.name}"
         elif ended is not None:
             doing, leftover_of = f"while it ran what task {ended.name} had left behind", ended.path
-        if scheduler.replaced:
-            doing = f"{doing}, which was cancelled and did not end"
+        if scheduler.stubborn is not None:
+            doing = f"while it ran task {scheduler.stubborn.name}, which was cancelled and did not end"
         self._say(f"scheduler process {crash.pid} on {host} {crash.how} {doing}; it is replaced")
         heir = self._add(start_scheduler(self._page, process.number, self._settings))
         self._nursery.start_soon(self._attend, heir)
         copy = None if running is None else (running.ref, running.replica)
-        blameless = scheduler.replaced
-        if blameless and running is not None and (culprit := self._blamed(scheduler, running.task)) is not None:
+        blameless = scheduler.stubborn is not None
+        if scheduler.stubborn is not None and (culprit := self._blamed(scheduler, scheduler.stubborn)) is not None:
             copy, blameless = (culprit.ref, culprit.replica), False
-            how = f"{how}, because task {running.task.name} was cancelled and did not end"
+            how = f"{how}, because task {scheduler.stubborn.name} was cancelled and did not end"
             crash = Crash(host, process.pid, how, "", crash.words)
         self._handle([SchedulerDied(scheduler.origin, copy, crash, blameless, leftover_of)])
 
-    def _blamed(self, scheduler: _Scheduler, cancelled: Task) -> Spark | None:
+    def _blamed(self, scheduler: _Scheduler, cancelled: _Named) -> Spark | None:
         """Whose fault it is that a cancelled task has not ended, and its scheduler is replaced: nobody's, unless the
         same task takes an ancestor along for the second time.  That would make and cancel it again, and so on for ever.
-        (What has run for too long is not made again, decision 19.)"""
-        above = scheduler.above(cancelled)
+        (What has run for too long is not made again, decision 19.)  A bundle that is charged comes back as calls alone,
+        to which nothing is charged by that (decision 16)."""
+        above = scheduler.above(cancelled.path)
         if above is None or cancelled.path in self._stubborn:
             return above
         self._stubborn[cancelled.path] = None
         if len(self._stubborn) > STUBBORN_MAX:
             del self._stubborn[next(iter(self._stubborn))]
-        return None
+        return above if is_bundle(above.task.path) else None
 
     async def _nudge(self) -> None:
         """Have helper threads answer the demand byte for schedulers that are deep in one task; once, for what is

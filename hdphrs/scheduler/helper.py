@@ -162,6 +162,8 @@ class Helper:
         if now_s >= self._look_s:
             self._look_s = now_s + self._keeper.look_s
             self._look()
+        if stuck := self._stopper.stuck():
+            self._mail.tell(*stuck)
         self._bundles.look()
         if self._answers or self._bundles.have_news or self._voice:
             self._flush()

@@ -321,6 +321,7 @@ class Hub:
             if self._stacks.ready:
                 self._stacks.ready.append(getcurrent())
                 self._suspend()
+                self._stopper.check()
 
     def _enter(self, root: Assigned | None, account: Account | None) -> None:
         self._root = root
@@ -346,7 +347,7 @@ class Hub:
         else:
             future._status = RUNNING
             self._flush()
-            account = self._open(future)
+            account = self._open(future, function)
             self._enter(root_of(future).assigned, account)
             error, value = self._call(future, function, future._content, {})
             if error is None:
@@ -409,9 +410,9 @@ class Hub:
         packed[COST:] = account.cost_s, span_s
         self._answers.add([list(spark.ref), spark.replica, packed, account.own_s, account.here_s])
 
-    def _open(self, future: Future[Any]) -> Account:
+    def _open(self, future: Future[Any], function: Callable[..., Any] | None = None) -> Account:
         """This task is about to get a stack."""
-        account = self._meter.open(future)
+        account = self._meter.open(future, function)
         if self._strands is not None:
             self._strands.begin(account)
         return account

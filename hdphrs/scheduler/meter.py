@@ -43,9 +43,11 @@ class Left(NamedTuple):
 class Account:
     """The work of one task so far, in seconds."""
 
-    __slots__ = ("_left", "below_s", "here_s", "other_s", "own_s", "ran_s")
+    __slots__ = ("_left", "below_s", "function", "here_s", "other_s", "own_s", "ran_s")
 
-    def __init__(self) -> None:
+    def __init__(self, function: Callable[..., Any] | None = None) -> None:
+        self.function: Callable[..., Any] | None = function
+        """What the task calls, if that is known here."""
         self.ran_s: float = 0.0
         """By its own stack."""
         self.own_s: float = 0.0
@@ -107,9 +109,9 @@ class Meter:
         self._accounts: dict[Future[Any], Account] = {}
         """By the task at the bottom of the stack."""
 
-    def open(self, future: Future[Any]) -> Account:
+    def open(self, future: Future[Any], function: Callable[..., Any] | None = None) -> Account:
         """This task is about to get a stack."""
-        account = self._accounts[future] = Account()
+        account = self._accounts[future] = Account(function)
         return account
 
     def lend(self, future: Future[Any], account: Account) -> None:

@@ -3,22 +3,29 @@
 What lives here: which tasks are to end, and what of theirs can end at once: sparks that wait in the deque, futures that
 are away, assigned tasks that have not started.  A task that has started raises `Cancelled` at its next spawn or get,
 again and again until it ends.  Main and helper thread may stop at the same time; what either takes is taken.
+
+The node sees to it that a task ends which it has handed over.  Of the others it knows nothing, so the helper thread
+looks whether one keeps the core for longer than the grace, and says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from math import inf
+from time import perf_counter
 from typing import Any
 
 from hdphrs.api import future as fast
-from hdphrs.api.future import DONE, FAILED, Future, take
+from hdphrs.api.future import DONE, FAILED, Future, name_of, take
+from hdphrs.config import CANCEL_GRACE_S
 from hdphrs.errors import Cancelled
 from hdphrs.protocol.tasks import TaskRef
-from hdphrs.scheduler.assigned import Assigned, Root, is_below
+from hdphrs.scheduler.assigned import Assigned, Root, is_below, path_of, root_of
 from hdphrs.scheduler.bundles import Bundles
 from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.meter import Meter
+from hdphrs.wire import local
 from hdphrs.wire.codec import pack_outcome
 from hdphrs.wire.page import Line
 from hdphrs.wire.values import dump_error
@@ -31,8 +38,8 @@ class Stopper:
         self, exporter: Exporter, meter: Meter, line: Line, bundles: Bundles, answer: Callable[[list[Any]], None]
     ) -> None:
         """`answer` takes the result of an assigned task."""
-        self.stopping: dict[Future[Any], None] = {}
-        """Tasks that have started and are to end."""
+        self.stopping: dict[Future[Any], float] = {}
+        """Tasks that have started and are to end; until when, if the node does not see to that."""
         self._exporter = exporter
         self._meter = meter
         self._line = line
@@ -56,9 +63,7 @@ class Stopper:
 
     def stop(self, task: Future[Any]) -> None:
         """A task that has started is to end, and all that it has spawned."""
-        for ended in [one for one in list(self.stopping) if getattr(one, "_status", None) in (DONE, FAILED)]:
-            self.stopping.pop(ended, None)
-        self.stopping[task] = None
+        self.stopping.setdefault(task, inf if isinstance(task, Root) else perf_counter() + CANCEL_GRACE_S)
         self._line.again()
         self._exporter.cancel_below(task)
 
@@ -82,7 +87,38 @@ class Stopper:
         """A task has come to its end; what it has spawned since it was cancelled goes with it."""
         if task in self.stopping:
             self._exporter.cancel_below(task)
-            self.stopping.pop(task, None)
+            self.stopping[task] = min(self.stopping[task], perf_counter() + CANCEL_GRACE_S)  # for children that run on
+        for one in [one for one in list(self.stopping) if self._is_over(one)]:
+            self.stopping.pop(one, None)
+
+    def stuck(self) -> list[list[Any]]:
+        """What the node is to know, if a task that was to end long ago keeps the core; the helper thread asks."""
+        now_s = perf_counter()
+        late = [task for task, until_s in list(self.stopping.items()) if until_s <= now_s]
+        serial, account = self._line.running, self._meter.account
+        if not late or account is None:
+            return []
+        task = fast.current
+        stubborn: Future[Any] | None = None
+        is_running = False  # what has been set aside stays `current` until something else begins
+        while task is not None:
+            if stubborn is None and task in late:
+                stubborn = task
+            is_running = is_running or self._meter.owner(task) is account
+            task = getattr(task, "_parent", None)
+        if stubborn is None or not is_running:
+            return []
+        function = (self._meter.owner(stubborn) or account).function
+        name = root_of(stubborn).assigned.spark.task.name if function is None else name_of(function)
+        return [[local.STUCK, serial, name, path_of(stubborn)]]
+
+    def _is_over(self, task: Future[Any]) -> bool:
+        """Whether this one has ended, and nothing below it runs any more: a child may end after its parent."""
+        if self._meter.owner(task) is not None:
+            return False
+        if not isinstance(task, Root) and getattr(task, "_status", None) not in (DONE, FAILED):
+            return False  # in place
+        return not any(is_below(owner, task) for owner in self._meter.owners())
 
     def _is_stopping(self, task: Future[Any] | None) -> bool:
         return task is not None and any(one is task or is_below(task, one) for one in list(self.stopping))

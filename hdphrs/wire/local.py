@@ -38,6 +38,7 @@ REUSED: Final = 16  # [REUSED, used, mismatched]: pieces that a re-run has used;
 CANCEL: Final = 17  # [CANCEL, [slot, ...]]: nobody waits for these futures any more
 ABOUT: Final = 14  # [ABOUT, serial, summary]: the arguments of a task that has crashed before, and is tried again
 BEGUN: Final = 19  # [BEGUN, ref, replica]: a task begins that may run for so long only
+STUCK: Final = 20  # [STUCK, serial, name, path]: its core is kept by a cancelled child, of this name and at this path
 CALLED: Final = 33  # [CALLED, more]: calls of bundles that have been run beyond one for each bundle answered
 FOUND: Final = 30  # [FOUND, topic, rank, find], both ways: what a task of a search has found, see api/board.py
 SAID: Final = 31  # [SAID, [item, ...]]: what tasks say, see said.py; from the root node to the program [SAID, bundle]

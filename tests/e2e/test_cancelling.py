@@ -119,6 +119,98 @@ def test_task_that_cancels_what_does_not_end_in_its_own_process_is_given_up_and_
     assert last == "3 begun begun "
 
 
+STUBBORN_CHILD = """
+    import hdphrs, sys, time
+    from pathlib import Path
+
+    def note(path, what):
+        with open(path, "a") as file:
+            file.write(what)
+
+    def stubborn(path):
+        note(path, "begun ")
+        try:
+            while True:
+                hdphrs.get(hdphrs.spawn(abs, -1))
+        except hdphrs.Cancelled:
+            while True:
+                pass
+
+    def leaves(path):
+        future = hdphrs.spawn(stubborn, path)
+        try:
+            future.get(timeout=0.1)
+        except hdphrs.errors.WaitTimeoutError:
+            return future.cancel()
+
+    def waits(path):
+        future = hdphrs.spawn(hdphrs.task(stubborn, pin="pinned" in path), path)
+        try:
+            future.get(timeout=0.1)
+        except hdphrs.errors.WaitTimeoutError:
+            future.cancel()
+        hdphrs.spawn(abs, -1).get(timeout=60)   # set aside meanwhile
+
+    path = sys.argv[1]
+"""
+
+
+def test_child_that_nobody_else_knows_and_that_outlives_its_parent_does_not_keep_the_core_when_it_is_cancelled(
+    cluster: Cluster,
+) -> None:
+    """No node has heard of it, so it is its scheduler that says that it does not end."""
+    program = cluster.write(
+        STUBBORN_CHILD
+        + """
+    print(hdphrs.run(leaves, path), hdphrs.run(abs, -3), Path(path).read_text())
+"""
+    )
+    completed = cluster.run("--cores", 1, program, cluster.folder / "begun")
+    assert (completed.returncode, completed.stdout) == (0, "True 3 begun \n"), completed.stderr
+    assert "task stubborn, which was cancelled and did not end; it is replaced" in completed.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("calls", "child"), [(1, "own"), (100, "own"), (100, "pinned")])
+def test_task_whose_cancelled_child_does_not_end_on_its_scheduler_is_given_up_and_not_run_for_ever(
+    cluster: Cluster, calls: int, child: str
+) -> None:
+    """Alone, and as one call of a bundle, which is not run again as a bundle: that is the first time, nobody's fault.
+
+    A child of its scheduler's own, which no node knows, and one that its node has seen.
+    """
+    program = cluster.write(
+        STUBBORN_CHILD
+        + """
+    def call(n, path):
+        if n == 50 or path.endswith(" 1"):
+            waits(path)
+        return 1
+
+    calls = int(path.split()[-1])
+    if calls == 1:
+        call = hdphrs.task(call, attempts=1)
+    else:
+        quick = [hdphrs.get(hdphrs.spawn(call, 0, path)) for _ in range(100)]   # now it is known how long they take
+    futures = [hdphrs.spawn(call, n, path) for n in range(calls)]
+    done = 0
+    for future in futures:
+        try:
+            done += hdphrs.get(future)
+        except hdphrs.errors.TaskCrashedError as error:
+            print(error)
+    print(done, hdphrs.get(hdphrs.spawn(abs, -3)), Path(path).read_text())
+"""
+    )
+    completed = cluster.run("--cores", 1, program, cluster.folder / f"{child} {calls}")
+    assert completed.returncode == 0, completed.stderr
+    error, last = completed.stdout.splitlines()
+    assert "task call took down its process" in error
+    assert error.endswith("was killed by SIGKILL, because task stubborn was cancelled and did not end")
+    begun = 2 if calls == 1 else 4  # the first time is nobody's fault; a call in a bundle has no options: 3 attempts
+    assert last == f"{calls - 1} 3 " + begun * "begun "
+
+
 def test_ctrl_c_in_run_cancels_the_task_that_nobody_else_knows(cluster: Cluster) -> None:
     program = cluster.write(
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -11,9 +12,12 @@ import pytest
 
 import hdphrs
 from hdphrs import get, spawn, spawn_at
+from hdphrs.protocol.paths import child_path
 from hdphrs.protocol.tasks import PROGRAM, ROOT, Verdict
 from hdphrs.wire import local
+from hdphrs.wire.codec import unpack_outcome
 from hdphrs.wire.page import LOOK
+from hdphrs.wire.values import load_outcome
 from tests.scheduler.test_process import FakeNode, square
 
 FOREVER_S = 20.0
@@ -164,6 +168,75 @@ def test_task_cancels_one_that_waits_on_the_same_scheduler(node: FakeNode, tmp_p
     node.link.send([local.DELIVER, other, [0, b"N.", [], 0.0, 0.0], 0.0, 0.0])
     assert node.hear(local.CANCEL) == [local.CANCEL, [child]]
     assert node.result() == (slot, True, "cancelled")
+
+
+def deaf(begun: Path, end: Path) -> None:
+    """Hears that it is cancelled, and goes on without another call."""
+    try:
+        waiter(begun)
+    except hdphrs.Cancelled:
+        while not end.exists():
+            pass
+
+
+def leaver(begun: Path, end: Path) -> None:
+    future = spawn(parent_of_deaf, begun, end)
+    get(spawn_at(ROOT, square, 5))
+    assert future.cancel()
+
+
+def parent_of_deaf(begun: Path, end: Path) -> None:
+    get(spawn(deaf, begun, end))
+
+
+def test_node_is_told_of_a_cancelled_child_that_keeps_the_core_though_its_parent_has_ended(
+    node: FakeNode, tmp_path: Path
+) -> None:
+    node.start(leaver, tmp_path / "begun", tmp_path / "end")
+    other = node.hear(local.PLACE)[1]
+    child = node.hear(local.PLACE)[1]
+    node.link.send([local.DELIVER, other, [0, b"N.", [], 0.0, 0.0], 0.0, 0.0])
+    assert node.hear(local.CANCEL) == [local.CANCEL, [child]]
+    _, serial, name, path = node.hear(local.STUCK, local.RESULTS)  # its parent has ended
+    assert (serial, name) == (node.process.line.running, "parent_of_deaf")  # the one that was cancelled
+    assert path == child_path(bytes(16), 0)
+    (tmp_path / "end").touch()
+    node.start(square, 7)
+    [[_, _, outcome, *_]] = node.hear(local.RESULTS, local.STUCK, local.KEEP)[1]
+    assert load_outcome(unpack_outcome(outcome)) == (True, 49)
+
+
+def grandchild(begun: Path) -> None:
+    """Takes no notice the first time."""
+    with suppress(hdphrs.Cancelled):
+        get(spawn_at(ROOT, square, 3))
+    end_s = monotonic() + FOREVER_S
+    try:
+        while monotonic() < end_s:
+            get(spawn(square, 1))
+    except hdphrs.Cancelled:
+        begun.with_name("heard").touch()
+        raise
+
+
+def ends_before_its_child(begun: Path) -> None:
+    spawn(grandchild, begun)
+    get(spawn_at(ROOT, square, 2))
+
+
+def grandparent(begun: Path) -> None:
+    future = spawn(ends_before_its_child, begun)
+    get(spawn_at(ROOT, square, 1))
+    assert future.cancel()
+
+
+def test_child_of_a_cancelled_task_ends_though_its_parent_has_ended_before_it(node: FakeNode, tmp_path: Path) -> None:
+    slot = node.start(grandparent, tmp_path / "begun")
+    first, *others = [node.hear(local.PLACE)[1] for _ in range(3)]
+    node.link.send([local.DELIVER, first, [0, b"N.", [], 0.0, 0.0], 0.0, 0.0])
+    assert node.hear(local.CANCEL) == [local.CANCEL, others]
+    assert node.result() == (slot, True, None)
+    node.wait_for(tmp_path / "heard")
 
 
 def test_finished_future_is_not_cancelled() -> None:
