@@ -35,7 +35,7 @@ from hdphrs.protocol.tasks import PROGRAM, ROOT, Outcome
 from hdphrs.transport.interface import Transport
 from hdphrs.transport.tcp import TcpTransport
 from hdphrs.wire import local
-from hdphrs.wire.codec import pack_outcome
+from hdphrs.wire.items import pack_outcome
 from hdphrs.wire.page import Page
 from hdphrs.wire.settings import TOLD_STATUS, NodeSettings
 

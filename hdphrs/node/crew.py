@@ -42,7 +42,7 @@ from hdphrs.protocol.events import (
 from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Piece, Spark, Task, TaskRef
 from hdphrs.wire import local
 from hdphrs.wire.bundle import is_bundle
-from hdphrs.wire.codec import pack_outcome, pack_spark, unpack_piece
+from hdphrs.wire.items import pack_outcome, pack_spark, unpack_piece
 from hdphrs.wire.page import LOOK, SPEAK, Page
 from hdphrs.wire.settings import NodeSettings
 

@@ -21,7 +21,7 @@ from hdphrs.protocol.paths import first_index
 from hdphrs.protocol.tasks import PROGRAM, ROOT, Member, NodeId, Origin, Outcome, Parting, Piece, Spark, TaskRef
 from hdphrs.transport.interface import Fenced, Noted, Said, Told, Transport, TransportEvent
 from hdphrs.wire import local
-from hdphrs.wire.codec import pack_outcome
+from hdphrs.wire.items import pack_outcome
 
 Feed = Callable[[Event, float], list[fx.Effect]]
 """`Node.handle`, or what stands in front of it."""

@@ -40,7 +40,7 @@ from hdphrs.wire.bundle import (
     unpack_answer,
 )
 from hdphrs.wire.bundle import Calls as Contents
-from hdphrs.wire.codec import pack_outcome, pack_task
+from hdphrs.wire.items import pack_outcome, pack_task
 from hdphrs.wire.local import outcome_of
 
 T = TypeVar("T")

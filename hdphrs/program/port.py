@@ -30,7 +30,7 @@ from hdphrs.protocol.tasks import FAIR, KEEN, ROOT, NodeId, Task
 from hdphrs.wire import local
 from hdphrs.wire.bundle import SMALL
 from hdphrs.wire.code import CodeBook
-from hdphrs.wire.codec import pack_task
+from hdphrs.wire.items import pack_task
 from hdphrs.wire.values import arguments_of, dump_arguments, load_outcome
 
 T = TypeVar("T")

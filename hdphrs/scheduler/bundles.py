@@ -39,7 +39,7 @@ from hdphrs.scheduler.meter import Account, Meter
 from hdphrs.wire import local
 from hdphrs.wire.bundle import RETURNED, SMALL, Answer, Calls, is_bundle, pack_answer, unpack_calls
 from hdphrs.wire.code import CodeBook, CodeShelf
-from hdphrs.wire.codec import pack_outcome, pack_piece, unpack_outcome
+from hdphrs.wire.items import pack_outcome, pack_piece, unpack_outcome
 from hdphrs.wire.pickling import dump_plain
 from hdphrs.wire.values import PAYLOAD_BYTES_MAX, dump_error, dump_result
 

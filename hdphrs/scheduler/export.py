@@ -27,7 +27,7 @@ from hdphrs.scheduler.pace import EXPORT_MAX, Pace
 from hdphrs.scheduler.reuse import Later
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook
-from hdphrs.wire.codec import pack_task
+from hdphrs.wire.items import pack_task
 from hdphrs.wire.page import Line
 from hdphrs.wire.pickling import PLAIN
 

@@ -54,7 +54,7 @@ from hdphrs.scheduler.voice import Voice
 from hdphrs.scheduler.waiting import RUNNING, TaskBell, Waiting
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook, CodeShelf
-from hdphrs.wire.codec import pack_outcome
+from hdphrs.wire.items import pack_outcome
 from hdphrs.wire.page import Line
 from hdphrs.wire.said import WANTED
 from hdphrs.wire.values import dump_error, dump_result, load_outcome, summary

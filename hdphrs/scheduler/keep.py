@@ -23,7 +23,7 @@ from hdphrs.scheduler.note import Timed, plain
 from hdphrs.scheduler.reuse import Check, Recall
 from hdphrs.scheduler.watch import Watcher
 from hdphrs.wire import local
-from hdphrs.wire.codec import pack_piece
+from hdphrs.wire.items import pack_piece
 from hdphrs.wire.pickling import PLAIN
 from hdphrs.wire.values import dump_result
 

@@ -26,7 +26,7 @@ from hdphrs.scheduler.bundles import Bundles
 from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.meter import Meter
 from hdphrs.wire import local
-from hdphrs.wire.codec import pack_outcome
+from hdphrs.wire.items import pack_outcome
 from hdphrs.wire.page import Line
 from hdphrs.wire.values import dump_error
 

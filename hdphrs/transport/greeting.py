@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from hdphrs.errors import ProtocolError
 from hdphrs.protocol.tasks import NodeId
-from hdphrs.wire.codec import unpack_address, unpack_natural, unpack_str
+from hdphrs.wire.items import unpack_address, unpack_natural, unpack_str
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,8 @@ from typing import Any, Final, NamedTuple
 from hdphrs.api.board import FIND_BYTES_MAX, TOPIC_BYTES_MAX, TOPICS_MAX
 from hdphrs.errors import ProtocolError
 from hdphrs.wire.bulk import Bulk
-from hdphrs.wire.codec import unpack_bytes, unpack_many, unpack_natural, unpack_seconds
 from hdphrs.wire.framing import PIECE_BYTES, TOKEN, encode_body, encode_frame, frame_of, piece_head
+from hdphrs.wire.items import unpack_bytes, unpack_many, unpack_natural, unpack_seconds
 from hdphrs.wire.said import lost_with
 
 DATA: Final = 0

@@ -20,8 +20,8 @@ from hdphrs.config import FRAME_BYTES_MAX
 from hdphrs.errors import CannotTravelError
 from hdphrs.protocol.tasks import Outcome, Spark, Task, TaskRef, Verdict
 from hdphrs.wire.bulk import Bulk
-from hdphrs.wire.codec import unpack_outcome, unpack_spark
 from hdphrs.wire.framing import ITEMS_MAX, FrameDecoder, encode_frame, plain_frame
+from hdphrs.wire.items import unpack_outcome, unpack_spark
 from hdphrs.wire.passing import Cargo, catch, receive, send_all, send_at_once, unload
 
 # To the node.
@@ -85,13 +85,13 @@ def exported_bytes(item: list[Any]) -> int:
 
 
 def task_of(packed: list[Any]) -> Task:
-    """The task that `codec.pack_task` has packed."""
+    """The task that `items.pack_task` has packed."""
     name, path, code, payload, supervised, memo, attempts, timeout_s, pin = packed
     return Task(name, path, code, payload, supervised, memo, attempts, timeout_s, tuple(pin))
 
 
 def spark_of(packed: list[Any]) -> Spark:
-    """The spark that `codec.pack_spark` has packed."""
+    """The spark that `items.pack_spark` has packed."""
     ref, replica, task, crashes, placed, epoch, pieces = packed
     if crashes or pieces:
         return unpack_spark(packed)
@@ -99,7 +99,7 @@ def spark_of(packed: list[Any]) -> Spark:
 
 
 def outcome_of(packed: list[Any]) -> Outcome:
-    """The outcome that `codec.pack_outcome` has packed."""
+    """The outcome that `items.pack_outcome` has packed."""
     verdict, data, crashes, cost_s, span_s = packed
     return unpack_outcome(packed) if verdict or crashes else Outcome(Verdict.VALUE, data, (), cost_s, span_s)
 

@@ -29,6 +29,7 @@ from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.tasks import Crash, Origin, Outcome, Task, TaskRef
 from hdphrs.wire import codec as c
+from hdphrs.wire import items as i
 from hdphrs.wire.framing import decode_object, encode_object
 from hdphrs.wire.rows import Pack, Rows, Unpack, wrong
 
@@ -222,39 +223,39 @@ def _optional(pack: Pack, unpack: Unpack) -> tuple[Pack, Unpack]:
 
 
 def _unpack_numbered_task(value: object) -> tuple[int, Task]:
-    slot, task = c.unpack_fields(value, 2, "numbered task")
-    return c.unpack_natural(slot), c.unpack_task(task)
+    slot, task = i.unpack_fields(value, 2, "numbered task")
+    return i.unpack_natural(slot), i.unpack_task(task)
 
 
 def _unpack_copy(value: object) -> tuple[TaskRef, int]:
-    ref, replica = c.unpack_fields(value, 2, "copy")
-    return c.unpack_ref(ref), c.unpack_natural(replica)
+    ref, replica = i.unpack_fields(value, 2, "copy")
+    return i.unpack_ref(ref), i.unpack_natural(replica)
 
 
 def _unpack_result(value: object) -> tuple[TaskRef, int, Outcome]:
-    ref, replica, outcome = c.unpack_fields(value, 3, "result")
-    return c.unpack_ref(ref), c.unpack_natural(replica), c.unpack_outcome(outcome)
+    ref, replica, outcome = i.unpack_fields(value, 3, "result")
+    return i.unpack_ref(ref), i.unpack_natural(replica), i.unpack_outcome(outcome)
 
 
 _OF_EVENTS: Final[dict[Any, tuple[Pack, Unpack]]] = c.BY_ANNOTATION | {
-    bool: (c.itself, c.unpack_bool),
-    str: (c.itself, c.unpack_str),
+    bool: (c.itself, i.unpack_bool),
+    str: (c.itself, i.unpack_str),
     float: (c.itself, _unpack_seconds),
-    str | None: _optional(c.itself, c.unpack_str),
-    tuple[str, int]: (c.pack_address, c.unpack_address),
-    Origin: (c.itself, c.unpack_natural),
+    str | None: _optional(c.itself, i.unpack_str),
+    tuple[str, int]: (i.pack_address, i.unpack_address),
+    Origin: (c.itself, i.unpack_natural),
     msg.Message: (c.pack_message, c.unpack_message),
-    Task: (c.pack_task, c.unpack_task),
-    Crash: (c.pack_crash, c.unpack_crash),
+    Task: (i.pack_task, i.unpack_task),
+    Crash: (i.pack_crash, i.unpack_crash),
     tuple[TaskRef, int] | None: _optional(list, _unpack_copy),
     tuple[tuple[int, Task], ...]: c.many(
-        lambda item: [item[0], c.pack_task(item[1])], _unpack_numbered_task, "list of tasks"
+        lambda item: [item[0], i.pack_task(item[1])], _unpack_numbered_task, "list of tasks"
     ),
     tuple[tuple[TaskRef, int], ...]: c.many(list, _unpack_copy, "list of copies"),
     tuple[tuple[TaskRef, int, Outcome], ...]: c.many(
-        lambda item: [item[0], item[1], c.pack_outcome(item[2])], _unpack_result, "list of results"
+        lambda item: [item[0], item[1], i.pack_outcome(item[2])], _unpack_result, "list of results"
     ),
-    tuple[int, ...]: c.many(c.itself, c.unpack_natural, "list of numbers"),
+    tuple[int, ...]: c.many(c.itself, i.unpack_natural, "list of numbers"),
 }
 
 _EVENT_ROWS: Final = Rows[ev.Event]("event", EVENTS, _OF_EVENTS)

@@ -30,8 +30,8 @@ from hdphrs.errors import (
 )
 from hdphrs.protocol.tasks import Crash, Outcome, Verdict
 from hdphrs.wire.bulk import BULK_BYTES_MIN, aligned, bulk_of, gather, view_of
-from hdphrs.wire.codec import unpack_str
 from hdphrs.wire.framing import decode_object
+from hdphrs.wire.items import unpack_str
 from hdphrs.wire.pickling import PLAIN, dump_parts, dump_plain, dumps, load_parts, loads
 
 PACKAGE = str(Path(__file__).parent.parent)

@@ -32,8 +32,9 @@ from hdphrs.transport.greeting import (
 )
 from hdphrs.transport.session import ACK, ASK, DATA, NOTE, SAID, TOLD, Session
 from hdphrs.wire.bulk import BULK_BYTES_MIN, Bulk
-from hdphrs.wire.codec import pack_message, pack_outcome, unpack_message, unpack_outcome
+from hdphrs.wire.codec import pack_message, unpack_message
 from hdphrs.wire.framing import FrameDecoder, encode_frame, piece_head
+from hdphrs.wire.items import pack_outcome, unpack_outcome
 from hdphrs.wire.settings import encode_settings, read_settings
 from hdphrs.wire.values import dump_error, load_outcome
 from tests.fuzz import seeds

@@ -26,7 +26,7 @@ from hdphrs.protocol.paths import PROGRAM_PATH, child_path
 from hdphrs.protocol.tasks import PROGRAM, ROOT, Crash, NodeId, Origin, Outcome, Piece, Spark, Task, TaskRef, Verdict
 from hdphrs.transport.memory import ADDRESS, MemoryNetwork
 from hdphrs.wire import local
-from hdphrs.wire.codec import unpack_outcome
+from hdphrs.wire.items import unpack_outcome
 from hdphrs.wire.trace import Header
 
 JOIN_S = 60.0

@@ -28,7 +28,7 @@ from hdphrs.program.calls import (
 from hdphrs.protocol.paths import PROGRAM_PATH, child_path, index_of
 from hdphrs.protocol.tasks import Outcome, Verdict
 from hdphrs.wire.bundle import RETURNED, Answer, is_bundle, pack_answer, payload_of, unpack_calls
-from hdphrs.wire.codec import pack_outcome, unpack_outcome, unpack_task
+from hdphrs.wire.items import pack_outcome, unpack_outcome, unpack_task
 
 CORES = 2
 CHEAP_S = 1e-6

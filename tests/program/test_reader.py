@@ -19,7 +19,7 @@ from hdphrs.errors import Cancelled
 from hdphrs.program import reader
 from hdphrs.program.port import ProgramPort
 from hdphrs.wire import local
-from hdphrs.wire.codec import pack_outcome
+from hdphrs.wire.items import pack_outcome
 from hdphrs.wire.values import dump_result
 
 DEADLINE_S = 20.0

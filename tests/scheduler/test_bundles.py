@@ -18,7 +18,7 @@ from hdphrs.protocol.tasks import PROGRAM, ROOT, Crash, Outcome, Spark, Task, Ta
 from hdphrs.scheduler.assigned import path_of
 from hdphrs.wire import local
 from hdphrs.wire.bundle import RETURNED, Answer, Calls, bundle_path, pack_calls, unpack_answer
-from hdphrs.wire.codec import pack_outcome, pack_spark, unpack_outcome, unpack_piece
+from hdphrs.wire.items import pack_outcome, pack_spark, unpack_outcome, unpack_piece
 from hdphrs.wire.values import dump_result, load_outcome
 from tests.scheduler.test_process import FakeNode
 

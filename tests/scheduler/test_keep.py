@@ -18,7 +18,7 @@ from hdphrs.scheduler.keep import COVERS, GATHERED_MAX, SMALL_BYTES_MAX, Keeper
 from hdphrs.scheduler.meter import Account, Meter
 from hdphrs.scheduler.note import Timed
 from hdphrs.scheduler.reuse import Later
-from hdphrs.wire.codec import unpack_outcome
+from hdphrs.wire.items import unpack_outcome
 from hdphrs.wire.page import Page
 from hdphrs.wire.values import load_outcome
 

@@ -17,7 +17,7 @@ from hdphrs.protocol.pieces import check_of
 from hdphrs.protocol.tasks import PROGRAM, ROOT, Crash, Outcome, Piece, Spark, Task, TaskRef, Verdict
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook
-from hdphrs.wire.codec import pack_outcome, pack_spark, unpack_outcome, unpack_task
+from hdphrs.wire.items import pack_outcome, pack_spark, unpack_outcome, unpack_task
 from hdphrs.wire.page import Page
 from hdphrs.wire.settings import NodeSettings
 from hdphrs.wire.values import dump_result, load_outcome

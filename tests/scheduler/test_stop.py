@@ -15,7 +15,7 @@ from hdphrs import get, spawn, spawn_at
 from hdphrs.protocol.paths import child_path
 from hdphrs.protocol.tasks import PROGRAM, ROOT, Verdict
 from hdphrs.wire import local
-from hdphrs.wire.codec import unpack_outcome
+from hdphrs.wire.items import unpack_outcome
 from hdphrs.wire.page import LOOK
 from hdphrs.wire.values import load_outcome
 from tests.scheduler.test_process import FakeNode, square

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hdphrs.errors import ProtocolError
 from hdphrs.protocol import messages as m
 from hdphrs.protocol.tasks import Crash, FishId, Member, NodeId, Origin, Outcome, Spark, Task, TaskRef, Verdict
-from hdphrs.wire import codec, local
+from hdphrs.wire import codec, items, local
 from hdphrs.wire.framing import FrameDecoder, encode_frame
 
 naturals = st.integers(0, (1 << 64) - 1)
@@ -67,15 +67,15 @@ def test_every_message_survives_the_wire(message_type: type[m.Message]) -> None:
 @pytest.mark.parametrize(
     ("values", "pack", "unpack"),
     [
-        (refs, codec.pack_ref, codec.unpack_ref),
-        (tasks, codec.pack_task, codec.unpack_task),
-        (crashes.filter(bool).map(lambda c: c[0]), codec.pack_crash, codec.unpack_crash),
-        (sparks, codec.pack_spark, codec.unpack_spark),
-        (outcomes, codec.pack_outcome, codec.unpack_outcome),
-        (members, codec.pack_member, codec.unpack_member),
-        (tasks, codec.pack_task, local.task_of),
-        (sparks, codec.pack_spark, local.spark_of),
-        (outcomes, codec.pack_outcome, local.outcome_of),
+        (refs, items.pack_ref, items.unpack_ref),
+        (tasks, items.pack_task, items.unpack_task),
+        (crashes.filter(bool).map(lambda c: c[0]), items.pack_crash, items.unpack_crash),
+        (sparks, items.pack_spark, items.unpack_spark),
+        (outcomes, items.pack_outcome, items.unpack_outcome),
+        (members, items.pack_member, items.unpack_member),
+        (tasks, items.pack_task, local.task_of),
+        (sparks, items.pack_spark, local.spark_of),
+        (outcomes, items.pack_outcome, local.outcome_of),
     ],
     ids=["ref", "task", "crash", "spark", "outcome", "member", "local task", "local spark", "local outcome"],
 )
