@@ -95,7 +95,7 @@ class Link:
                 if batch:
                     await self._stream.write(batch)
                     self.wrote_at = trio.current_time()
-                else:
+                if not self._session.has_to_write:
                     self._something_to_write = trio.Event()
         except Lost:
             pass  # the reader will see it too, after it has taken in what arrived before the break

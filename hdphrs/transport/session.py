@@ -117,6 +117,11 @@ class Session:
         """Something received makes it necessary to write soon."""
         return self._owes_ack
 
+    @property
+    def has_to_write(self) -> bool:
+        """The next batch is not empty."""
+        return bool(self._unsent or self._owes_ack or self._noted is not None or self._said or self._told or self._asks)
+
     def push(self, message: list[object]) -> None:
         """Queue a packed message.
 
