@@ -195,6 +195,8 @@ class Crew:
         self._nudged = trio.Event()
         self._wanted = False
         """Whether somebody is hungry whom the pool cannot feed."""
+        self._has_fed = False
+        """Whether somebody has got tasks since the last flush."""
         self._counters: dict[str, int] = {}
         self._stopping = False
         self._schedulers: dict[Origin, _Scheduler] = {}
@@ -220,8 +222,7 @@ class Crew:
         else:
             for chunk in local.chunks(enumerate(sparks, first), _payload_bytes):
                 self._post(scheduler, [local.START, [scheduler.hand(serial, spark) for serial, spark in chunk]])
-        if self._wanted:
-            self._nudged.set()
+        self._has_fed = True
 
     def deliver(self, origin: Origin, slot: int, outcome: Outcome) -> None:
         """Effect `Deliver`; to a dead scheduler it is lost."""
@@ -285,6 +286,10 @@ class Crew:
 
     def flush(self) -> None:
         """Send what has been posted."""
+        if self._has_fed:
+            self._has_fed = False
+            if self._wanted:  # still, for it may have been the last hungry one
+                self._nudged.set()
         for scheduler in self._unsent:
             scheduler.link.flush()
             if scheduler.stopped:

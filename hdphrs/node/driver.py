@@ -162,7 +162,9 @@ class Driver:
         if self.halt is not None:
             return
         now_s = trio.lowlevel.current_clock().current_time()
-        core, feed, program = self.core, self._feed, self._program
+        core, feed, program, transport = self.core, self._feed, self._program, self._transport
+        if transport is not None:
+            transport.hold()
         for event in events:
             if isinstance(event, (Received, Kept)):  # a union would be made anew each time
                 self._look_at(event)
@@ -176,6 +178,8 @@ class Driver:
             if program is not None:
                 program.flush()
         self._schedulers.flush()
+        if transport is not None:
+            transport.release()
         if not self._stirred.is_set() and core.schedulers.busy:
             self._stirred.set()
         if not self._in_turn:

@@ -84,6 +84,12 @@ class Transport(Protocol):
             CannotTravelError: the message is larger than `FRAME_BYTES_MAX`; nothing has been queued.
         """
 
+    def hold(self) -> None:
+        """Several messages may follow: none leaves before `release`, and then those for one peer leave together."""
+
+    def release(self) -> None:
+        """See there."""
+
     def note(self, to: NodeId, seconds: Sequence[float]) -> None:
         """Let a peer know some durations, as `Noted`: before what is sent from now on, unless the connection breaks,
         or newer ones take their place.  Lost if `to` is fenced or not known yet."""

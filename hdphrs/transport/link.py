@@ -40,6 +40,10 @@ class Link:
         self._closed = False
         self._something_to_write = trio.Event()
         self._something_to_write.set()
+        self._rest = b""
+        """Of the last batch, what is not written."""
+        self._writing = False
+        """The task that writes is at it."""
         self._ending: Lost | ProtocolError | None = None
         self.wrote_at: float = trio.current_time()
         """When something was last handed to the kernel: heartbeats are for silent connections."""
@@ -47,6 +51,20 @@ class Link:
     def wake(self) -> None:
         """The session has something to write."""
         self._something_to_write.set()
+
+    def write(self) -> None:
+        """The same; a batch that the kernel takes at once leaves now, without a change of tasks."""
+        if self._writing or self._closed or self._rest or self._something_to_write.is_set():
+            self.wake()
+            return
+        batch = self._session.batch()
+        if not batch:
+            return
+        self.wrote_at = trio.current_time()
+        written = self._stream.write_now(batch)
+        self._rest = batch[written:]
+        if self._rest or self._session.has_to_write:
+            self.wake()
 
     def close(self) -> None:
         """End `run`.  From now on the link leaves its session alone, so that another may take it over."""
@@ -91,9 +109,11 @@ class Link:
                 await self._something_to_write.wait()
                 if self._closed:
                     return
-                batch = self._session.batch()
+                batch, self._rest = self._rest or self._session.batch(), b""
                 if batch:
+                    self._writing = True
                     await self._stream.write(batch)
+                    self._writing = False
                     self.wrote_at = trio.current_time()
                 if not self._session.has_to_write:
                     self._something_to_write = trio.Event()

@@ -263,6 +263,12 @@ class MemoryTransport:
         self._network._knock(node, self.node)
         self._progress.unpark_all()
 
+    def hold(self) -> None:
+        """See `Transport.hold`; each message is on its way by itself here."""
+
+    def release(self) -> None:
+        """See `Transport.release`."""
+
     def retire(self) -> None:
         """See `Transport.retire`: connections in memory don't break."""
 

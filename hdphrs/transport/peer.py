@@ -79,24 +79,23 @@ class Peer:
         self.hear()
 
     def send(self, message: Message) -> None:
-        """Queue a message; see `Transport.send`."""
+        """Queue a message; see `Transport.send`.  `wake` or `write` is to follow."""
         self.session.push(pack_message(message))
-        self._wake()
 
     def note(self, seconds: Sequence[float]) -> None:
         """See `Transport.note`."""
         self.session.note(seconds)
-        self._wake()
+        self.wake()
 
     def tell(self, topic: bytes, rank: float, find: bytes) -> None:
         """See `Transport.tell`."""
         self.session.tell(topic, rank, find)
-        self._wake()
+        self.wake()
 
     def say(self, bundle: bytes) -> None:
         """See `Transport.say`."""
         self.session.say(bundle)
-        self._wake()
+        self.wake()
 
     def beat(self, quiet_since: float, *, watched: bool) -> None:
         """Send a heartbeat, if nothing has been written since; to those that do not watch each other, only if the
@@ -108,7 +107,17 @@ class Peer:
     def ask(self) -> None:
         """Ask for an acknowledgement of everything sent so far."""
         self.session.ask()
-        self._wake()
+        self.wake()
+
+    def wake(self) -> None:
+        """There is something to write."""
+        if self.link is not None:
+            self.link.wake()
+
+    def write(self) -> None:
+        """The same, and it is to be written at once if that is possible."""
+        if self.link is not None:
+            self.link.write()
 
     def fence(self) -> None:
         """End everything; nothing is heard of it any more."""
@@ -212,10 +221,6 @@ class Peer:
     def _where(self) -> tuple[str, int]:
         assert self.address is not None
         return self.address
-
-    def _wake(self) -> None:
-        if self.link is not None:
-            self.link.wake()
 
     def _on_message(self, message: Message) -> None:
         self._around.deliver(Received(self.node, message))

@@ -145,6 +145,16 @@ class FrameStream:
             except BlockingIOError:
                 continue
 
+    def write_now(self, data: bytes) -> int:
+        """As much of it as the kernel takes at once; the rest is for `write`, which finds out if the connection has
+        ended.  No `write` may be under way."""
+        if self.has_tls:
+            return 0
+        try:
+            return os.write(self._raw.socket.fileno(), data)
+        except OSError:
+            return 0
+
     async def write(self, data: bytes) -> None:
         """All of `data`, once authenticated.  Does not always let others have a turn.
 

@@ -85,6 +85,9 @@ class TcpTransport:
         self._around = Surroundings(secret, tls, deliver, self._detector, detect_after_s)
         self._peers: dict[NodeId, Peer] = {}
         self._fenced: set[NodeId] = set()
+        self._held = False
+        self._unwritten: dict[Peer, None] = {}
+        """Those for whom there is something, since `hold`."""
         self._told_fenced = False
         self._tickets: dict[int, _Ticket] = {}
         self._ticket_numbers = itertools.count(1)
@@ -129,7 +132,24 @@ class TcpTransport:
         if to == self._me:
             raise InternalError(f"a node sends nothing to itself: {message}")
         if to not in self._fenced:
-            self._peer(to).send(message)
+            peer = self._peer(to)
+            peer.send(message)
+            if self._held:
+                self._unwritten[peer] = None
+            else:
+                peer.wake()
+
+    def hold(self) -> None:
+        """See `Transport.hold`."""
+        self._held = True
+
+    def release(self) -> None:
+        """See `Transport.release`."""
+        self._held = False
+        if self._unwritten:
+            for peer in self._unwritten:
+                peer.write()
+            self._unwritten.clear()
 
     def note(self, to: NodeId, seconds: Sequence[float]) -> None:
         """See `Transport.note`."""
