@@ -12,10 +12,21 @@ from hdphrs.node.books import Work
 from hdphrs.node.driver import WORK_S, Driver
 from hdphrs.protocol import events as ev
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import Origin
+from hdphrs.protocol.tasks import PROGRAM, Origin, Spark, Task, TaskRef
 from tests.node.virtual import VirtualCrew
 
 FIRST, SECOND = Origin(1), Origin(2)
+
+
+TIMED = Task("timed", b"\x01" * 16, b"", b"", timeout_s=5.0)
+
+
+class Deaf(VirtualCrew):
+    """Does nothing of what it is told."""
+
+    def start(self, origin: Origin, sparks: Sequence[Spark]) -> None: ...
+    def cancel(self, origin: Origin, copies: Sequence[tuple[TaskRef, int]]) -> None: ...
+    def replace(self, origin: Origin, copies: Sequence[tuple[TaskRef, int]]) -> None: ...
 
 
 class Looked(VirtualCrew):
@@ -45,3 +56,35 @@ def test_a_node_without_anything_to_do_looks_at_its_work_again_only_when_it_has_
         return seen
 
     assert trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0)) == [1, 11]
+
+
+def test_deadline_that_comes_up_within_a_turn_is_kept_after_it() -> None:
+    """While a turn lasts, timers have no turn anyway; so the core is asked once, at its end."""
+    core = Node.root(CoreConfig(), lambda n: 0)
+    driver = Driver(core, Deaf())
+    asked: list[float | None] = []
+    real = core.next_deadline
+
+    def next_deadline() -> float | None:
+        asked.append(real())
+        return asked[-1]
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(driver.tick)
+            await trio.testing.wait_all_tasks_blocked()
+            core.next_deadline = next_deadline  # type: ignore[method-assign]
+            driver.begin_turn()
+            driver.handle([ev.SchedulerUp(FIRST), ev.Hungry(FIRST, 1)])
+            driver.handle([ev.Exported(PROGRAM, ((0, TIMED),))])
+            [(ref, replica)] = [(spark.ref, spark.replica) for spark in core.schedulers.held()]
+            driver.handle([ev.Begun(FIRST, ref, replica)])
+            assert asked == []
+            driver.end_turn()
+            assert len(asked) == 1
+            assert asked[0] is not None
+            await trio.sleep(TIMED.timeout_s + 1)
+            assert core.counters["timed_out"] == 1
+            nursery.cancel_scope.cancel()
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))

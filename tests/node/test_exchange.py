@@ -129,6 +129,32 @@ def test_turn_hears_what_comes_in_answer_to_what_it_has_heard() -> None:
     exchange.close()
 
 
+def test_all_that_a_turn_hears_is_between_its_begin_and_its_end() -> None:
+    exchange = Exchange(lambda: True)
+    said: list[str] = []
+    exchange.begin, exchange.end = lambda: said.append("begin"), lambda: said.append("end")
+
+    async def main() -> None:
+        with pair() as (link, scheduler):
+
+            def answer(message: list[Any]) -> bool:
+                said.append(str(message[0]))
+                if message[0] < 2:
+                    scheduler.send([message[0] + 1])
+                return True
+
+            async with trio.open_nursery() as served:
+                served.start_soon(exchange.serve, link, Ear(answer))
+                await trio.testing.wait_all_tasks_blocked()
+                scheduler.send([1])
+                exchange.turn()
+                served.cancel_scope.cancel()
+        assert said == ["begin", "1", "2", "end"]
+
+    trio.run(main)
+    exchange.close()
+
+
 def test_turn_ends_though_there_is_ever_more_to_hear() -> None:
     now_s = 0.0
 

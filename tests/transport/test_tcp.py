@@ -14,7 +14,7 @@ from trio.testing import MockClock
 import hdphrs.wire.framing
 from hdphrs.errors import CannotTravelError, InternalError, StartError, UsageError
 from hdphrs.protocol.events import Arrived, Received, Suspected
-from hdphrs.protocol.messages import Code, Term, Welcome
+from hdphrs.protocol.messages import Code, Message, Term, Welcome
 from hdphrs.protocol.tasks import ROOT, Member, NodeId
 from hdphrs.transport import Fenced, Noted, Said, Told
 from hdphrs.transport.greeting import Join, pack_greeting
@@ -169,6 +169,48 @@ def test_r23_connection_breaks_in_the_middle_of_frames_then_nothing_is_lost_or_d
             assert proxy.connections > 20
             assert not root.inbox.events
             assert not one.inbox.events
+
+    run(main)
+
+
+def test_what_one_step_sends_arrives_whole_and_in_order_however_large() -> None:
+    """A step may send more than the kernel takes at once: the task that writes goes on with the rest."""
+    steps = [[1], [2, 3], [4, -5, 6], [-7], [8], [-9, -10, 11], [12]]
+
+    def message(number: int) -> Message:
+        return numbered(number) if number > 0 else Code(b"%d" % number, bytes(-number << 20))
+
+    async def main() -> None:
+        async with cluster() as c:
+            root, one = await c.pair()
+            for step in steps:
+                root.transport.hold()
+                for number in step:
+                    root.transport.send(ONE, message(number))
+                root.transport.release()
+            root.transport.release()
+            for number in (number for step in steps for number in step):
+                assert await one.inbox.next() == Received(ROOT, message(number))
+            await exchange(root, one, 3)
+
+    run(main)
+
+
+def test_lone_message_leaves_within_the_step_that_sends_it() -> None:
+    async def main() -> None:
+        async with cluster() as c:
+            root, one = await c.pair()
+            await settle()
+            link = root.transport._peer(ONE).link
+            assert link is not None
+            root.transport.hold()
+            root.transport.send(ONE, numbered(1))
+            root.transport.send(ONE, numbered(2))
+            assert not root.transport._peer(ONE).session._kept
+            root.transport.release()
+            assert len(root.transport._peer(ONE).session._kept) == 2
+            assert not link._something_to_write.is_set()
+            assert [await one.inbox.message() for _ in range(2)] == [numbered(1), numbered(2)]
 
     run(main)
 

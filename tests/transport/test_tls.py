@@ -83,6 +83,19 @@ async def refused(c: Cluster, tls: TlsContexts | None) -> str:
     return str(caught.value)
 
 
+def test_with_tls_too_what_one_step_sends_arrives_in_order() -> None:
+    async def main() -> None:
+        async with cluster(contexts) as c:
+            root, one = await c.pair()
+            root.transport.hold()
+            for number in (1, 2, 3):
+                root.transport.send(one.member.node, numbered(number))
+            root.transport.release()
+            assert [await one.inbox.message() for _ in range(3)] == [numbered(1), numbered(2), numbered(3)]
+
+    run(main)
+
+
 def test_nodes_of_one_run_talk_over_tls() -> None:
     async def main() -> None:
         async with cluster(contexts) as c:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tracemalloc
+from typing import Any
 
 import msgpack
 import pytest
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 
 import hdphrs.wire.framing as framing
 from hdphrs.errors import CannotTravelError, InternalError, ProtocolError
-from hdphrs.wire.bulk import BULK_BYTES_MIN
-from hdphrs.wire.framing import FrameDecoder, encode_frame, piece_head
+from hdphrs.wire.bulk import BULK_BYTES_MIN, bulk_of
+from hdphrs.wire.framing import FrameDecoder, encode_frame, piece_head, plain_frame
 
 scalars = st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 64) - 1) | st.floats(allow_nan=False)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -55,6 +56,27 @@ def test_oversized_frame_is_refused_before_its_bytes_are_kept() -> None:
     assert decoder.feed(framed(msgpack.packb(b"x" * 98))) == [b"x" * 98]
     with pytest.raises(ProtocolError, match=r"101 bytes, the limit is 100"):
         decoder.feed((101).to_bytes(4, "big"))
+
+
+@given(st.lists(st.lists(objects, max_size=4), max_size=4))
+def test_frame_made_in_the_short_way_is_the_same_and_is_read_in_the_short_way_too(sent: list[list[object]]) -> None:
+    decoder = FrameDecoder(trusted=True)
+    for items in sent:
+        frame = plain_frame(items)
+        assert frame == encode_frame(items)
+        assert frame is not None
+        assert decoder.messages(frame) == items
+    assert decoder.messages(b"".join(map(encode_frame, sent))) == [item for items in sent for item in items]
+
+
+def test_what_may_hold_a_bulk_is_not_made_nor_read_in_the_short_way() -> None:
+    bulk: Any = bulk_of(bytes(BULK_BYTES_MIN))
+    assert plain_frame([[1, bulk]]) is None
+    decoder = FrameDecoder(trusted=True)
+    frame = encode_frame([[1, bulk]], lambda _: framing.TOKEN)
+    assert decoder.peek(frame) is None
+    decoder.bulks.append(bulk)
+    assert decoder.messages(frame) == [[1, bulk]]
 
 
 def test_trusting_decoder_after_a_violation_refuses_everything() -> None:
