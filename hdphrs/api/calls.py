@@ -90,6 +90,9 @@ def run(main: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     supervised like any other.  Called inside a task, or in sequential mode, it simply calls `main`.
 
     Raises:
+        UsageError: `main` is no function.
         BaseException: what `main` raised, with the remote traceback as its cause.
     """
+    if not callable(main):
+        raise UsageError(f"run: the first argument is the function, as in run(main, x); {main!r} is none")
     return state.port.run(Keywords(main, **kwargs) if kwargs else main, args)

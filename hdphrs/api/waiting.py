@@ -147,6 +147,8 @@ def _completed(futures: Iterable[Future[T]], limit: Limit | None) -> Iterator[Fu
     untaken: list[Future[T]] = []
     taken: deque[Future[T]] = deque()
     for future in dict.fromkeys(futures):
+        if not isinstance(future, Future):
+            raise UsageError(f"wait, as_completed and get_any take futures, as spawn returns them, not {future!r}")
         (taken if future._function is None else untaken).append(future)
     waiting: deque[Future[T]] = deque()
     while taken:

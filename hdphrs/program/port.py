@@ -139,6 +139,8 @@ class ProgramPort:
         *,
         index: int | None = None,
     ) -> Future[T]:
+        if not callable(function):
+            raise UsageError(f"spawn: the first argument is the function, as in spawn(f, x); {function!r} is none")
         index = self.take_index() if index is None else index
         self._check_open()
         called, keywords = unfold(function)

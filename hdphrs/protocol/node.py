@@ -608,9 +608,9 @@ class Node:
 
         self.reruns.purge(is_cancelled)
         guarded = [spark for spark in self.victim.guarded() if is_cancelled(spark)]
-        awaited = [spark for spark in guarded if not self.members.is_dead(spark.ref.node)]
         effects, _ = self.victim.drop(is_cancelled)
-        for spark in awaited:  # its supervisor may wait for an ACK, and AUTH finds nothing here now
+        for spark in guarded:  # its supervisor, which lives, may wait for an ACK, and AUTH finds nothing here now
+            assert not self.members.is_dead(spark.ref.node), "what the dead supervised is guarded no more"
             effects += self._say(spark.ref.node, msg.Ack(spark.ref, spark.replica, self._self()))
         effects += self.cancelling.stop(is_cancelled)
         return effects + self.reruns.report(asked=False)

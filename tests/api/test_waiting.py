@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -34,6 +35,17 @@ def test_any_of_several_is_the_first_that_is_full_be_it_a_failure() -> None:
 def test_any_of_none_is_a_mistake() -> None:
     with pytest.raises(hdphrs.errors.UsageError):
         hdphrs.get_any([])
+
+
+@pytest.mark.parametrize("call", [hdphrs.wait, hdphrs.get_any, lambda some: list(hdphrs.as_completed(some))])
+def test_what_is_no_future_is_a_mistake(call: Callable[[list[Any]], object]) -> None:
+    with pytest.raises(hdphrs.errors.UsageError, match="not 3"):
+        call([hdphrs.spawn(abs, -1), 3])
+
+
+def test_result_of_a_call_in_the_place_of_a_function_is_a_mistake() -> None:
+    with pytest.raises(hdphrs.errors.UsageError, match=r"as in run\(main, x\); 3 is none"):
+        hdphrs.run(3)  # type: ignore[arg-type]
 
 
 def test_wait_raises_nothing() -> None:

@@ -146,6 +146,7 @@ def test_errors_of_the_runtime_are_one_line_that_names_the_task(cluster: Cluster
             case "result": hdphrs.get(hdphrs.spawn(give))
             case "exception": hdphrs.get(hdphrs.spawn(odd))
             case "future": hdphrs.spawn(future, hdphrs.spawn(give))
+            case "value": hdphrs.spawn(len("word"))
         """
     )
     for case, words in {
@@ -153,6 +154,7 @@ def test_errors_of_the_runtime_are_one_line_that_names_the_task(cluster: Cluster
         "result": "the result of task give (a _thread.lock) does not pickle",
         "exception": "task odd raised __main__.Odd: 1",
         "future": "a Future cannot travel",
+        "value": "spawn: the first argument is the function, as in spawn(f, x); 4 is none",
     }.items():
         completed = cluster.run(program, case)
         assert completed.returncode == 1, case
