@@ -13,8 +13,8 @@ not begun back to the program.  Both travel as pieces of the program (`local.KEE
 
 A call that waits leaves its stack, like any task, and the rest of the bundle goes on the deque again.
 
-A bundle whose process or node has died is not run again here: the program is told so, and sends the calls alone, which
-then find what is left of them, and are blamed alone.
+A bundle whose node has died, or its process, if that is charged to it, is not run again here: the program is told so,
+and sends the calls alone, which then find what is left of them, and are blamed alone.
 
 The helper thread only moves calls from `unstarted` to `returned`; each step of it is atomic, and so is whose task it is
 to answer (`_settle`).
