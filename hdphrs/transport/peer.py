@@ -102,7 +102,7 @@ class Peer:
         peer waits for an acknowledgement (decision 27)."""
         if self.link is not None and self.link.wrote_at <= quiet_since and (watched or self.session.has_news):
             self.session.beat()
-            self.link.wake()
+            self.link.write()
 
     def ask(self) -> None:
         """Ask for an acknowledgement of everything sent so far."""
