@@ -106,7 +106,7 @@ def test_link_that_is_given_up_while_it_is_served_is_left_alone() -> None:
 
 def test_turn_hears_what_comes_in_answer_to_what_it_has_heard() -> None:
     """Ping-pong with ourselves: each message is answered while it is heard, and no task of trio's runs in between."""
-    exchange = Exchange(lambda: True)
+    exchange = Exchange(lambda: True, lambda: 0.0)
 
     async def main() -> None:
         with pair() as (link, scheduler):
@@ -130,7 +130,7 @@ def test_turn_hears_what_comes_in_answer_to_what_it_has_heard() -> None:
 
 
 def test_all_that_a_turn_hears_is_between_its_begin_and_its_end() -> None:
-    exchange = Exchange(lambda: True)
+    exchange = Exchange(lambda: True, lambda: 0.0)
     said: list[str] = []
     exchange.begin, exchange.end = lambda: said.append("begin"), lambda: said.append("end")
 
