@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -43,13 +43,17 @@ class FakeNode:
 
     def hear(self, kind: int, *skipped: int) -> list[Any]:
         """The next message, which must be of this kind (hunger is skipped, and what else is named)."""
+        return self.hear_one_of((kind,), *skipped)
+
+    def hear_one_of(self, kinds: Collection[int], *skipped: int) -> list[Any]:
+        """The same, if several kinds may come first."""
         while True:
             if not self.heard:
                 received = self.link.receive(block=True)
                 assert received is not None, "the scheduler has ended"
                 self.heard = received
             message = self.heard.pop(0)
-            if message[0] == kind:
+            if message[0] in kinds:
                 return message
             assert message[0] in (*SKIPPED, *skipped), message
 
