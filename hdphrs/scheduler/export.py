@@ -157,12 +157,12 @@ class Exporter:
                 return None
             return check_of(code, payload, self._memo(function, code, payload, args, kwargs, path))
 
-    def recall(self, function: Callable[..., Any], args: tuple[Any, ...], wish: Wish) -> Later | None:
+    def check_later(self, function: Callable[..., Any], args: tuple[Any, ...], wish: Wish) -> Later | None:
         """`check`, to be asked later for the path; None if it must be asked now."""
         if wish is Wish.NEVER or not PLAIN.issuperset(map(type, args)):
             return None
         with self._exclusive:
-            known = self._book.recall(function)
+            known = self._book.known(function)
         return None if known is None else lambda path: _memo(wish, known.key(args, path))
 
     def finish(self) -> None:

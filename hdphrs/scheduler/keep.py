@@ -20,7 +20,7 @@ from hdphrs.protocol.tasks import Piece, Verdict
 from hdphrs.scheduler.assigned import path_of, root_of
 from hdphrs.scheduler.meter import Account, Meter, Share
 from hdphrs.scheduler.note import Timed, plain
-from hdphrs.scheduler.reuse import Check, Recall
+from hdphrs.scheduler.reuse import Check, CheckLater
 from hdphrs.scheduler.watch import Watcher
 from hdphrs.wire import local
 from hdphrs.wire.items import pack_piece
@@ -51,12 +51,14 @@ LEDGER_LOOK_S = 25e-3
 class Keeper:
     """Makes pieces; serves the fast path's `keep`."""
 
-    def __init__(self, tell: Callable[..., None], check: Check, recall: Recall, meter: Meter, *, ledger: bool) -> None:
+    def __init__(
+        self, tell: Callable[..., None], check: Check, check_later: CheckLater, meter: Meter, *, ledger: bool
+    ) -> None:
         """
         Args:
             tell: sends messages to the node.
             check: the digest of a call.
-            recall: the same, of a call in a run with a ledger that stays as it is.
+            check_later: the same, of a call in a run with a ledger that stays as it is.
             meter: knows how long tasks have run.
             ledger: whether pieces are for a ledger too, and then there are more of them.
         """
@@ -70,7 +72,7 @@ class Keeper:
         self._gathered: deque[tuple[Callable[[], Piece], Share]] = deque()
         self._tell = tell
         self._check = check
-        self._recall = recall
+        self._check_later = check_later
         fast.keep = self.keep_watched
 
     @property
@@ -152,17 +154,17 @@ class Keeper:
     ) -> bool:
         """The same as `keep` for what is wanted for its time alone, and is the same when pieces have gathered.
 
-        Many pieces are quickly made in a row: after a task that took milliseconds nothing of ours is in the caches.
+        Many pieces in a row are made faster than one after each task of milliseconds (decision 9).
         """
         if self._is_urgent(cost_s) or type(value) not in PLAIN or getsizeof(value) > SMALL_BYTES_MAX:
             return False
-        recall = self._recall(function, future._content, wish)
-        if recall is None or not root_of(future).is_supervised:
+        later = self._check_later(function, future._content, wish)
+        if later is None or not root_of(future).is_supervised:
             return False
 
         def piece() -> Piece:
             path = path_of(future)
-            return Piece(path, recall(path), dump_result(name_of(function), value, cost_s))
+            return Piece(path, later(path), dump_result(name_of(function), value, cost_s))
 
         self._gather(piece, account.give(cost_s, ran_s))
         return True

@@ -23,7 +23,7 @@ Check = Callable[[Callable[..., Any], tuple[Any, ...], bytes], bytes | None]
 Later = Callable[[bytes], bytes]
 """That of one call, for which only the path is missing."""
 
-Recall = Callable[[Callable[..., Any], tuple[Any, ...], Wish], Later | None]
+CheckLater = Callable[[Callable[..., Any], tuple[Any, ...], Wish], Later | None]
 """Its maker; None if `Check` is to be asked at once."""
 
 Credit = Callable[[Future[Any], float], None]

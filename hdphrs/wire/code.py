@@ -141,9 +141,9 @@ class CodeBook:
             return page.digest, page.data
         return None
 
-    def recall(self, function: Callable[..., Any]) -> Known | None:
-        """What `encode` and `key` need of a function, for a call of it that they are asked about later; None unless
-        they have been asked about it before, and it has not changed since."""
+    def known(self, function: Callable[..., Any]) -> Known | None:
+        """What `key` needs of a function, for a call of it that it is asked about later; None unless it has been asked
+        about it before, and the function has not changed since."""
         known = self.known_code_of(function)
         meaning = self._pages[id(function)].meaning if known is not None else None
         return Known(meaning, self.chance) if meaning else None

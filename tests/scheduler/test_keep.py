@@ -92,7 +92,7 @@ def supervised() -> bool:
     return True
 
 
-def recall(function: Callable[..., Any], args: tuple[Any, ...], wish: Wish) -> Later | None:
+def check_later(function: Callable[..., Any], args: tuple[Any, ...], wish: Wish) -> Later | None:
     """Only functions of this module have been asked about before."""
     return (lambda path: b"later" + path) if function.__module__ == __name__ else None
 
@@ -106,7 +106,7 @@ def stack(monkeypatch: pytest.MonkeyPatch, ledger: bool, supervised: bool) -> An
     keeper = Keeper(
         lambda *messages: told.extend(messages),
         lambda function, args, path: b"check",
-        recall,
+        check_later,
         meter,
         ledger=ledger,
     )

@@ -216,9 +216,9 @@ def test_the_key_of_a_call_may_be_asked_for_later(function: Callable[..., Any], 
     book.chance = b"chance"
     args = (7, "x" * size)
     code, payload = book.encode("f", function, args, {})
-    assert book.recall(function) is None, "its meaning has not been asked for"
+    assert book.known(function) is None, "its meaning has not been asked for"
     now = book.key(function, code, payload, args, {}, b"path")
-    known = book.recall(function)
+    known = book.known(function)
     assert known is not None
     book.chance = b"another"
     assert known.key(args, b"path") == now != b""
@@ -227,12 +227,12 @@ def test_the_key_of_a_call_may_be_asked_for_later(function: Callable[..., Any], 
 def test_a_function_that_has_changed_is_not_recalled() -> None:
     book = CodeBook(lambda digest, data: None)
     function = made("def f(x): return x + Y", Y=1)
-    assert book.recall(function) is None
+    assert book.known(function) is None
     code, payload = book.encode("f", function, (1,), {})
     book.key(function, code, payload, (1,), {}, b"path")
-    assert book.recall(function) is not None
+    assert book.known(function) is not None
     function.__globals__["Y"] = 2
-    assert book.recall(function) is None
+    assert book.known(function) is None
 
 
 def test_a_key_without_a_meaning_is_none() -> None:
