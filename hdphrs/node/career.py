@@ -72,15 +72,11 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
             program.post([local.BYE])
             program.flush()
 
+        def made(messages: Sequence[list[Any]]) -> None:
+            report.made(slot for slot, _ in _made(messages))
+
         def look(messages: Sequence[list[Any]]) -> None:
-            items: list[list[Any]] = []
-            for message in messages:
-                if message[0] == local.EXPORT:
-                    items += message[1]
-                elif message[0] == local.PLACE:
-                    items.append([message[1], message[3]])
-            crew.figures.exported(items)
-            report.made(slot for slot, _ in items)
+            crew.figures.exported(_made(messages))
 
         book = _book(settings, driver, program)
         async with trio.open_nursery() as nursery:
@@ -88,7 +84,8 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
             nursery.start_soon(crew.run, driver.handle, core.counters, driver.spread)
             nursery.start_soon(program.pump)
             hear = driver.handle if book is None else book.admit
-            nursery.start_soon(_listen_to_program, program, crew.exchange, driver, hear, part, look)
+            before = made if settings.explain else None
+            nursery.start_soon(_listen_to_program, program, crew.exchange, driver, hear, part, before, look)
             nursery.start_soon(watch_leash, driver)
             nursery.start_soon(obey_signals, driver, settings.grace_s)
             if book is not None:
@@ -299,10 +296,14 @@ async def _listen_to_program(
     driver: Driver,
     hear: Callable[[Sequence[Event]], None],
     part: Callable[[], None],
-    look: Look,
+    before: Look | None,
+    after: Look,
 ) -> None:
+    """`before` sees what the program sends, and `after` does so when those who wait for it have it."""
+
     def listen(messages: list[list[Any]]) -> bool:
-        look(messages)
+        if before is not None:
+            before(messages)
         events: list[Event] = []
         for message in messages:
             if message[0] == local.FOUND:
@@ -316,10 +317,22 @@ async def _listen_to_program(
                     program.post([local.HEARD])
         hear(events)
         program.flush()
+        after(messages)
         return True
 
     await exchange.serve(program, listen)
     driver.handle([Terminate()])
+
+
+def _made(messages: Sequence[list[Any]]) -> list[list[Any]]:
+    """Of what the program sends, its tasks, as items of EXPORT."""
+    items: list[list[Any]] = []
+    for message in messages:
+        if message[0] == local.EXPORT:
+            items += message[1]
+        elif message[0] == local.PLACE:
+            items.append([message[1], message[3]])
+    return items
 
 
 def _tell_launcher(settings: NodeSettings) -> None:

@@ -218,7 +218,8 @@ class Crew:
         scheduler.fed = True
         first, self._next_serial = self._next_serial, self._next_serial + len(sparks)
         if len(sparks) == 1:
-            self._post(scheduler, [local.START, [scheduler.hand(first, sparks[0])]])
+            scheduler.link.post([local.START, [scheduler.hand(first, sparks[0])]])
+            scheduler.link.flush()  # its caller may wait for it alone, so the rest of the step comes after it
         else:
             for chunk in local.chunks(enumerate(sparks, first), _payload_bytes):
                 self._post(scheduler, [local.START, [scheduler.hand(serial, spark) for serial, spark in chunk]])
@@ -505,6 +506,8 @@ class Crew:
         while True:
             await self._nudged.wait()
             self._nudged = trio.Event()
+            if not any(scheduler.handed or scheduler.process.line.running for scheduler in self._schedulers.values()):
+                continue  # whoever had something has answered; who gets the next task is announced anew
             await trio.sleep(NUDGE_S)
             for scheduler in self._schedulers.values():
                 line = scheduler.process.line

@@ -121,6 +121,8 @@ class Driver:
         self._on_value = on_value
         self.on_outcome = on_outcome
         self._on_said = on_said
+        self._time: Callable[[], float] | None = None
+        """Of trio's clock."""
         self._armed_s: float | None = None
         self._rearm = trio.Event()
         self._in_turn = False
@@ -161,25 +163,30 @@ class Driver:
         """Feed the core, carry out what it wants.  An exception in here is our bug and ends the node (fail-stop)."""
         if self.halt is not None:
             return
-        now_s = trio.lowlevel.current_clock().current_time()
+        if self._time is None:
+            self._time = trio.lowlevel.current_clock().current_time
+        now_s = self._time()
         core, feed, program, transport = self.core, self._feed, self._program, self._transport
-        if transport is not None:
-            transport.hold()
+        schedulers = self._schedulers
         for event in events:
+            if transport is not None:
+                transport.hold()
             if isinstance(event, (Received, Kept)):  # a union would be made anew each time
                 self._look_at(event)
             for effect in feed(event, now_s):
                 self._carry_out(effect)
+            # Somebody waits for this, while the next event is mostly somebody's hunger.
             if program is not None:
-                program.flush()  # it waits for this, while the next event is mostly somebody's hunger
+                program.flush()
+            schedulers.flush()
+            if transport is not None:
+                transport.release()
         if core.roster != self._roster:
             self._roster = core.roster
             self.tell_nodes()
             if program is not None:
                 program.flush()
-        self._schedulers.flush()
-        if transport is not None:
-            transport.release()
+            schedulers.flush()
         if not self._stirred.is_set() and core.schedulers.busy:
             self._stirred.set()
         if not self._in_turn:

@@ -23,6 +23,7 @@ import threading
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sized
+from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
@@ -84,11 +85,14 @@ JUMP_S: Final = 20e-6
 
 _RETURNED: Final = pack_outcome(RETURNED)
 
+_FIELDS: Final = [field.name for field in fields(Task)]
+_PATH, _PAYLOAD = _FIELDS.index("path"), _FIELDS.index("payload")
+
 
 class Kind:
     """Calls of one function, which are expected to take equally long."""
 
-    __slots__ = ("bytes", "chance", "code", "cost_s", "function", "name", "solitary", "supervised", "whole")
+    __slots__ = ("_packed", "bytes", "chance", "code", "cost_s", "function", "name", "solitary", "supervised", "whole")
 
     def __init__(
         self, name: str, code: bytes, function: bytes, supervised: bool, chance: bytes, *, alone: bool = False
@@ -105,6 +109,7 @@ class Kind:
         self.function: bytes = function
         self.supervised: bool = supervised
         self.chance: bytes = chance
+        self._packed = pack_task(Task(name, b"", code, b"", supervised))
         self.cost_s: float = -1.0
         """What a call takes; negative if nobody knows."""
         self.bytes: int = 0
@@ -113,6 +118,12 @@ class Kind:
         """The same function, of calls that must go alone."""
         self.whole: Kind = self if alone else Kind(name, code, b"", supervised, chance, alone=True)
         """And of those whose arguments are the payload, the function included."""
+
+    def pack(self, path: bytes, payload: bytes) -> list[object]:
+        """A task of this kind, as `items.pack_task` does it."""
+        packed = self._packed.copy()
+        packed[_PATH], packed[_PAYLOAD] = path, payload
+        return packed
 
     def learn(self, cost_s: float, size: int) -> None:
         """So it has been with a call, or with several on the average."""
@@ -144,10 +155,6 @@ class CallFuture(Future[T]):
 
     _arguments: Arguments
     _kind: Kind
-
-    @property
-    def _path(self) -> bytes:
-        return child_path(PROGRAM_PATH, self._index)
 
 
 class Bundle:
@@ -322,9 +329,10 @@ class Calls:
             if future is not None:
                 self._fill(future, ARRIVED, packed)
                 if isinstance(future, CallFuture):
-                    outcome = outcome_of(packed)
-                    if outcome.verdict in (Verdict.VALUE, Verdict.RAISED):
-                        future._kind.learn(outcome.cost_s, len(outcome.data))
+                    parts: list[Any] = packed
+                    verdict, data, _, cost_s, _ = parts
+                    if verdict == Verdict.VALUE or verdict == Verdict.RAISED:
+                        future._kind.learn(cost_s, len(data))
                     self._load -= 1
                 del self._alone[slot]
             elif (bundle := self._bundles.pop(slot, None)) is not None:
@@ -406,7 +414,7 @@ def _size(future: CallFuture[Any]) -> int:
 def _pack_call(future: CallFuture[Any]) -> list[object]:
     kind = future._kind
     payload = payload_of(kind.function, future._arguments, kind.chance)
-    return pack_task(Task(kind.name, future._path, kind.code, payload, kind.supervised))
+    return kind.pack(child_path(PROGRAM_PATH, future._index), payload)
 
 
 def _pack_bundle(bundle: Bundle) -> list[object]:
@@ -414,4 +422,4 @@ def _pack_bundle(bundle: Bundle) -> list[object]:
     indices = [future._index for future in bundle.futures]
     arguments = [future._arguments for future in bundle.futures]
     payload = pack_calls(Contents(indices, kind.function, kind.chance, arguments))
-    return pack_task(Task(kind.name, bundle_path(bundle.number), kind.code, payload, kind.supervised))
+    return kind.pack(bundle_path(bundle.number), payload)

@@ -16,7 +16,7 @@ from hdphrs.api import seeds
 from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status, name_of, unfold
 from hdphrs.api.future import get as fast_get
 from hdphrs.api.memo import Wish, wish_of
-from hdphrs.api.options import options_of, options_of_task
+from hdphrs.api.options import options_of, options_of_task, use
 from hdphrs.api.places import NodeInfo, Roster
 from hdphrs.api.port import Bell
 from hdphrs.api.seeds import Indices
@@ -141,13 +141,15 @@ class ProgramPort:
     ) -> Future[T]:
         if not callable(function):
             raise UsageError(f"spawn: the first argument is the function, as in spawn(f, x); {function!r} is none")
-        index = self.take_index() if index is None else index
-        self._check_open()
+        if index is None:
+            index = self._indices.take()
+        if self._lost or self._closed:
+            self._check_open()
         called, keywords = unfold(function)
         kwargs = {**keywords, **kwargs} if keywords else kwargs
-        if self._ledger or options_of(called) is not None:
+        if self._ledger or (use.begun and options_of(called) is not None):
             return self._send(self._encode(called, args, kwargs, supervised, index))
-        chance = self.key()
+        chance = self._book.chance or self.key()
         kind = self._kind_of(called, self._reliable if supervised is None else supervised)
         future: CallFuture[T] = CallFuture()
         if not kwargs and SMALL.issuperset(map(type, args)):

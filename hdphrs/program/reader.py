@@ -99,10 +99,10 @@ class Reader:
                 self._stood_in = True
                 return False
             self._reads += 1
-            while not is_here() and self._read():
+            while not (came := is_here()) and self._read():
                 pass
             self._part.clear()
-        if is_here():
+        if came or is_here():
             return True
         self.stir()
         return False

@@ -57,9 +57,11 @@ class Sender:
         if item is None:
             return False
         message = [local.EXPORT, [item]]
-        with suppress(OSError):  # as in `_run`
+        try:
             if not self._link.send_at_once(message):
                 self.post(message)
+        except OSError:  # as in `_run`
+            pass
         return True
 
     def wake(self) -> None:

@@ -7,7 +7,6 @@ none.
 from __future__ import annotations
 
 from collections import deque
-from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
@@ -29,40 +28,40 @@ class Answers:
     """Those of one scheduler."""
 
     def __init__(self) -> None:
-        self._gathered: deque[list[Any]] = deque()
+        self.gathered: deque[list[Any]] = deque()
+        """Items of RESULTS."""
         self._took_s: dict[tuple[bytes, str], float] = {}
-        """How long the last task of each kind has taken."""
+        """How long the last task of each kind has taken, by code and name."""
 
     def __len__(self) -> int:
-        return len(self._gathered)
+        return len(self.gathered)
 
     def add(self, answer: list[Any]) -> None:
         """An item of RESULTS."""
-        self._gathered.append(answer)
+        self.gathered.append(answer)
 
     def are_due(self, task: Task) -> bool:
         """Whether those that have gathered are to leave before this task runs."""
-        gathered = len(self._gathered)
-        return gathered > 0 and (gathered >= GATHERED_MAX or self._took_s.get(_kind(task), QUICK_S) >= QUICK_S)
+        gathered = len(self.gathered)
+        took_s = self._took_s.get((task.code, task.name), QUICK_S)
+        return gathered > 0 and (gathered >= GATHERED_MAX or took_s >= QUICK_S)
 
     def took(self, task: Task, for_s: float) -> None:
         """This task has ended."""
-        self._took_s[_kind(task)] = for_s
+        self._took_s[task.code, task.name] = for_s
 
     def take(self) -> list[list[Any]]:
         """Those that have gathered, as messages; the helper thread may do the same at the same time."""
-        if not self._gathered:
-            return []
+        gathered = self.gathered
         answers = []
-        with suppress(IndexError):
-            while True:
-                answers.append(self._gathered.popleft())
+        try:
+            while gathered:
+                answers.append(gathered.popleft())
+        except IndexError:  # it was faster
+            pass
+        if len(answers) < 2:
+            return [[local.RESULTS, answers]] if answers else []
         return [[local.RESULTS, chunk] for chunk in local.chunks(answers, _bytes)]
-
-
-def _kind(task: Task) -> tuple[bytes, str]:
-    """Tasks of one kind are expected to take equally long."""
-    return task.code, task.name
 
 
 def _bytes(answer: list[Any]) -> int:

@@ -311,6 +311,8 @@ class Bundles:
     def parts(self) -> list[list[Any]]:
         """What the program is to know of bundles that have not been answered, as messages, and counts."""
         messages: list[list[Any]] = []
+        if not self._begun and not self._more:
+            return messages
         for bundle in list(self._begun):
             pieces = [*map(pack_piece, self._pieces(bundle))] if bundle.has_news else []
             messages += [[local.KEEP, chunk, 0.0, 0.0] for chunk in local.chunks(pieces, _piece_bytes)]

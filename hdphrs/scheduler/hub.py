@@ -260,7 +260,7 @@ class Hub:
             if not self._exporter.pace.is_resting:
                 self._receive(block=False)
             self._exporter.export()
-        if self._timers:
+        if self._timers.calls:
             self._give_way()  # at the end: the youngest spark is another one then
 
     # ---- the loop --------------------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ class Hub:
         while True:
             if waiting.in_place:
                 waiting.look()
-            if timers:
+            if timers.calls:
                 timers.fire()
             if stacks.ready:
                 self._flush()
@@ -328,13 +328,12 @@ class Hub:
         self._meter.enter(account)
         line = self._line
         if root is None:
-            line.running = 0
-            line.run(careful=False, again=False)
+            line.run(0, careful=False, again=False)
             self._keeper.watcher.leave()
         else:
-            line.running = root.serial
             asked = use.begun or (self._noter is not None and self._noter.on) or bool(self._stopper.stopping)
-            line.run(careful=root.careful, again=asked or root.reuse is not None or self._strands is not None)
+            again = asked or root.reuse is not None or self._strands is not None
+            line.run(root.serial, careful=root.careful, again=again)
             self._helper.stir()
 
     def _execute(self, future: Future[Any], function: Callable[..., Any]) -> None:
@@ -347,7 +346,9 @@ class Hub:
         else:
             future._status = RUNNING
             self._flush()
-            account = self._open(future, function)
+            account = self._meter.open(future, function)
+            if self._strands is not None:
+                self._strands.begin(account)
             self._enter(root_of(future).assigned, account)
             error, value = self._call(future, function, future._content, {})
             if error is None:
@@ -375,7 +376,7 @@ class Hub:
     def _after_call(self, call: Root) -> bool:
         """The same in the middle of a bundle; whether others are to have the core first."""
         self._look_up(call)
-        if self._timers:
+        if self._timers.calls:
             self._timers.fire()
         if self._line.demand and fast.sparks:
             self._exporter.export()
@@ -384,13 +385,15 @@ class Hub:
     def _execute_assigned(self, future: Assigned) -> None:
         spark = future.spark
         task = spark.task
-        if self._answers.are_due(task):
+        if self._answers.gathered and self._answers.are_due(task):
             self._flush()
         if spark.pieces:
             future.reuse = Reuse(spark, self._exporter.check, self._meter.credit)
         if task.timeout_s:
             self._tell([local.BEGUN, list(spark.ref), spark.replica])
-        account = self._open(future)
+        account = self._meter.open(future)
+        if self._strands is not None:
+            self._strands.begin(account)
         self._enter(future, account)
         try:
             function, args, kwargs = self._shelf.decode(task.name, task.code, task.payload)
@@ -409,13 +412,6 @@ class Hub:
         packed = pack_outcome(outcome)
         packed[COST:] = account.cost_s, span_s
         self._answers.add([list(spark.ref), spark.replica, packed, account.own_s, account.here_s])
-
-    def _open(self, future: Future[Any], function: Callable[..., Any] | None = None) -> Account:
-        """This task is about to get a stack."""
-        account = self._meter.open(future, function)
-        if self._strands is not None:
-            self._strands.begin(account)
-        return account
 
     def _call(
         self,
@@ -478,7 +474,7 @@ class Hub:
             flush_streams()
 
     def _receive(self, *, block: bool) -> None:
-        messages = self._mail.fetch(block=block, for_s=self._timers.left_s() if block else None)
+        messages = self._mail.fetch(block=block, for_s=self._timers.left_s() if block and self._timers.calls else None)
         self._polled_s = perf_counter()
         for message in messages:
             match message:

@@ -138,10 +138,9 @@ class Meter:
             self.account.ran_s += for_s
             self.account.own_s += for_s
             self._busy_s += for_s
-            self._line.busy_s = self._busy_s
         self.account = account
         self._since_s = now_s
-        self._line.since_s = 0.0 if account is None else now_s
+        self._line.ran(self._busy_s, 0.0 if account is None else now_s)
 
     def ran_s(self) -> float:
         """For how long the running stack has run; the helper thread may ask too."""

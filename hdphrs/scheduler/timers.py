@@ -20,41 +20,37 @@ class Timers:
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
-        self._calls: dict[int, Callable[[], object]] = {}
-        """By number."""
+        self.calls: dict[int, Callable[[], object]] = {}
+        """By number, those that are set."""
         self._heap: list[tuple[float, int]] = []
         """(when, number)."""
         self._numbers = count()
 
-    def __len__(self) -> int:
-        """Timers that are set."""
-        return len(self._calls)
-
     def add(self, for_s: float, call: Callable[[], object]) -> int:
         """Have `call()` made after so long; the number by which it can be dropped."""
         number = next(self._numbers)
-        self._calls[number] = call
+        self.calls[number] = call
         heappush(self._heap, (self._clock() + for_s, number))
         return number
 
     def drop(self, number: int) -> None:
         """Have it not made after all."""
-        self._calls.pop(number, None)
-        if len(self._heap) > 2 * len(self._calls) + DROPPED_MAX:
-            self._heap = [timer for timer in self._heap if timer[1] in self._calls]
+        self.calls.pop(number, None)
+        if len(self._heap) > 2 * len(self.calls) + DROPPED_MAX:
+            self._heap = [timer for timer in self._heap if timer[1] in self.calls]
             heapify(self._heap)
 
     def fire(self) -> None:
         """Make all calls that are due."""
         now_s = self._clock()
         while self._heap and self._heap[0][0] <= now_s:
-            call = self._calls.pop(heappop(self._heap)[1], None)
+            call = self.calls.pop(heappop(self._heap)[1], None)
             if call is not None:
                 call()
 
     def left_s(self) -> float | None:
         """How long until the next is due; None for never.  It may be one that was dropped."""
-        if not self._calls:
+        if not self.calls:
             return None
         try:
             return max(0.0, self._heap[0][0] - self._clock())

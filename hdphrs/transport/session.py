@@ -33,7 +33,7 @@ from typing import Any, Final, NamedTuple
 from hdphrs.api.board import FIND_BYTES_MAX, TOPIC_BYTES_MAX, TOPICS_MAX
 from hdphrs.errors import ProtocolError
 from hdphrs.wire.bulk import Bulk
-from hdphrs.wire.framing import PIECE_BYTES, TOKEN, encode_body, encode_frame, frame_of, piece_head
+from hdphrs.wire.framing import PIECE_BYTES, TOKEN, encode_body, encode_frame, frame_of, piece_head, plain_frame
 from hdphrs.wire.items import unpack_bytes, unpack_many, unpack_natural, unpack_seconds
 from hdphrs.wire.said import lost_with
 
@@ -128,6 +128,11 @@ class Session:
         Raises:
             CannotTravelError: it is too large; nothing has changed.
         """
+        frame = plain_frame([DATA, self._pushed + 1, message])
+        if frame is not None:
+            self._unsent.append(Letter(frame, ()))
+            self._pushed += 1
+            return
         bulks: list[Bulk] = []
 
         def carry(bulk: Bulk) -> object:
@@ -186,7 +191,7 @@ class Session:
             parts.append(frame)
             size += len(frame)
         if self._owes_ack or (self._unsent and self.received > self._acknowledged):
-            parts.append(encode_frame([ACK, self.received]))
+            parts.append(_small_frame([ACK, self.received]))
             self._acknowledged = self.received
             self._owes_ack = self._has_news = False
             self._bytes_received = 0
@@ -282,6 +287,10 @@ class Session:
                 if queue is self._unsent:
                     self._bulks_written = self._bytes_written = 0  # another one is the first now
                 queue.popleft()
+
+
+def _small_frame(obj: object) -> bytes:
+    return plain_frame(obj) or encode_frame(obj)
 
 
 def _unpack_find(topic: object, rank: object, find: object) -> tuple[bytes, float, bytes]:

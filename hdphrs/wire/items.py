@@ -35,6 +35,8 @@ T = TypeVar("T")
 PORT_MAX: Final = 65535
 
 _VERDICTS: Final = {int(verdict): verdict for verdict in Verdict}
+_PLAIN_TASK: Final = (str, bytes, bytes, bytes, bool, bytes, int, float, list)
+"""The types of the fields of nearly all tasks, which are looked at in one step."""
 _PARTINGS: Final = {int(parting): parting for parting in Parting}
 
 
@@ -126,7 +128,10 @@ def pack_task(task: Task) -> list[object]:
 
 
 def unpack_task(value: object) -> Task:
-    name, path, code, payload, supervised, memo, attempts, timeout_s, pin = unpack_fields(value, 9, "task")
+    packed = unpack_fields(value, 9, "task")
+    name, path, code, payload, supervised, memo, attempts, timeout_s, pin = packed
+    if tuple(map(type, packed)) == _PLAIN_TASK and not pin and attempts == 0 and timeout_s == 0.0:
+        return Task(name, path, code, payload, supervised, memo)
     return Task(
         unpack_str(name),
         unpack_bytes(path),

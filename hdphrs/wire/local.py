@@ -109,10 +109,12 @@ def encode_frames(messages: Sequence[list[Any]]) -> tuple[bytes, list[Bulk]]:
     together they exceed a frame's size."""
     if len(messages) > ITEMS_MAX:
         return _joined([encode_frames(messages[i : i + ITEMS_MAX]) for i in range(0, len(messages), ITEMS_MAX)])
-    cargo = Cargo()
     try:
         frame = plain_frame(messages)
-        return (encode_frame(messages, cargo.carry) if frame is None else frame), cargo.bulks
+        if frame is not None:
+            return frame, []
+        cargo = Cargo()
+        return encode_frame(messages, cargo.carry), cargo.bulks
     except CannotTravelError:
         if len(messages) == 1:
             raise
@@ -141,7 +143,10 @@ class Link:
         """
         frame, bulks = encode_frames(messages)
         with self._sending:
-            send_all(self._socket, frame, bulks)
+            if bulks:
+                send_all(self._socket, frame, bulks)
+            else:
+                self._socket.sendall(frame)
 
     def send_at_once(self, message: list[Any]) -> bool:
         """Send this, which is small and has no bulks, if that does not block; whether it was sent.  The thread may be

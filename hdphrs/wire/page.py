@@ -136,8 +136,9 @@ class Line:
         """Whether every child is to be exported at once."""
         return self._bytes[1] & CAREFUL != 0
 
-    def run(self, *, careful: bool, again: bool) -> None:
-        """How the task runs that is on the stack from now on."""
+    def run(self, serial: int, *, careful: bool, again: bool) -> None:
+        """The task of this serial number is on the stack from now on, and how it runs; 0 for none."""
+        self._running[0] = serial
         self._bytes[1] = careful * CAREFUL + again * AGAIN
 
     def again(self) -> None:
@@ -149,27 +150,20 @@ class Line:
         """Serial number of the running task, 0 for none."""
         return self._running[0]
 
-    @running.setter
-    def running(self, serial: int) -> None:
-        self._running[0] = serial
-
     @property
     def busy_s(self) -> float:
         """For how long tasks have run."""
         return self._seconds[0]
-
-    @busy_s.setter
-    def busy_s(self, seconds: float) -> None:
-        self._seconds[0] = seconds
 
     @property
     def since_s(self) -> float:
         """Since when one runs, 0 for none."""
         return self._seconds[1]
 
-    @since_s.setter
-    def since_s(self, seconds: float) -> None:
-        self._seconds[1] = seconds
+    def ran(self, busy_s: float, since_s: float) -> None:
+        """For how long tasks have run, and since when another one does, 0 for none."""
+        self._seconds[0] = busy_s
+        self._seconds[1] = since_s
 
     def busy_up_to(self, now_s: float) -> float:
         """For how long tasks have run, the running one included."""

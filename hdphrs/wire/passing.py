@@ -13,7 +13,6 @@ import socket
 import time
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import islice, takewhile
 from struct import Struct
 from typing import Any, Final
@@ -138,7 +137,9 @@ def receive(sock: socket.socket, bulks: deque[Bulk], *, block: bool = True) -> b
         BlockingIOError: there are none now, and the socket, or this call, does not block.
         ConnectionError: the other end is gone.
     """
-    return unload(sock.recvmsg(RECEIVE_BYTES, _ROOM, _CLOSE_ON_EXEC if block else _AT_ONCE), bulks)
+    received = sock.recvmsg(RECEIVE_BYTES, _ROOM, _CLOSE_ON_EXEC if block else _AT_ONCE)
+    data, ancillary, said, _ = received
+    return unload(received, bulks) if ancillary or said & _TRUNCATED else data
 
 
 def catch(sock: socket.socket, caught: deque[Any]) -> None:
@@ -159,11 +160,13 @@ def send_at_once(sock: socket.socket, data: bytes) -> bool:
         OSError: the other end is gone.
     """
     sent: deque[int] = deque(maxlen=1)
-    with suppress(BlockingIOError):
+    try:
         sent.extend(map(sock.send, (data,), (socket.MSG_DONTWAIT,)))
-        if sent[0] < len(data):  # the system has cut them, which no known one does
-            sock.sendall(data[sent[0] :])
-    return bool(sent)
+    except BlockingIOError:
+        return False
+    if sent[0] < len(data):  # the system has cut them, which no known one does
+        sock.sendall(data[sent[0] :])
+    return True
 
 
 def unload(received: Any, bulks: deque[Bulk]) -> bytes:

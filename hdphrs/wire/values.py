@@ -70,7 +70,7 @@ def dump_arguments(
         CannotTravelError: naming the argument, or their size.
     """
     try:
-        pickled, buffers = _parts([args, dict(kwargs), chance]) if kwargs else _parts_of_tuple((*args, chance))
+        pickled, buffers = dump_parts([args, dict(kwargs), chance]) if kwargs else _parts_of_tuple((*args, chance))
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -122,10 +122,6 @@ def _end_of_function(payload: bytes | memoryview) -> int:
     return FUNCTION_SIZE_BYTES + int.from_bytes(payload[:FUNCTION_SIZE_BYTES], "big")
 
 
-def _parts(value: object) -> Parts:
-    return (dump_plain(value), ()) if type(value) in PLAIN else dump_parts(value)
-
-
 def _parts_of_tuple(values: tuple[Any, ...]) -> Parts:
     return (dump_plain(values), ()) if PLAIN.issuperset(map(type, values)) else dump_parts(values)
 
@@ -145,12 +141,14 @@ def too_large(what: str, size: int) -> CannotTravelError:
 def dump_result(name: str, value: object, cost_s: float = 0.0) -> Outcome:
     """The outcome of a task that has returned `value` after so long; an error that says so if that does not travel."""
     try:
-        pickled, buffers = _parts(value)
+        pickled, buffers = (dump_plain(value), ()) if type(value) in PLAIN else dump_parts(value)
     except BaseException as error:
         refusal = CannotTravelError(
             f"the result of task {name} (a {_type_name(value)}) does not pickle: {reason(error)}"
         )
         return dump_error(name, refusal)
+    if not buffers and len(pickled) < BULK_BYTES_MIN:  # as nearly all are
+        return Outcome(Verdict.VALUE, pickled, (), cost_s)
     size = len(pickled) + sum(map(len, buffers))
     if size > PAYLOAD_BYTES_MAX:
         return dump_error(name, too_large(f"the result of task {name} (a {_type_name(value)}) is", size))

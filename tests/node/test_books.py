@@ -32,7 +32,7 @@ def books(page: Page) -> Books:
 
 def busy(page: Page, seconds: float) -> Line:
     line = page.line(0)
-    line.busy_s = seconds
+    line.ran(seconds, 0.0)
     return line
 
 
@@ -74,6 +74,6 @@ def test_dead_scheduler_loses_what_it_has_told_nobody(books: Books, page: Page) 
 
 def test_task_that_runs_when_its_scheduler_dies_counts(books: Books, page: Page) -> None:
     line = busy(page, 5.0)
-    line.since_s = perf_counter() - 10.0
+    line.ran(line.busy_s, perf_counter() - 10.0)
     books.bury(ONE, line)
     assert books.work([]).lost_s == pytest.approx(15.0, abs=1.0)

@@ -75,7 +75,7 @@ def test_large_arguments_are_named_once(clock: Clock) -> None:
 def test_core_that_waits_within_tasks_is_noticed(clock: Clock, page: Page) -> None:
     figures, line = Advised(), page.line(0)
     figures.finished("fetch", WAITED_S)
-    line.busy_s = WAITED_S + 0.5
+    line.ran(WAITED_S + 0.5, 0.0)
     clock.computed_s = 0.5
     figures.looked(0, 7, line)
     ((kind, sentence),) = figures.hints
@@ -87,7 +87,7 @@ def test_core_that_waits_within_tasks_is_noticed(clock: Clock, page: Page) -> No
 @pytest.mark.parametrize(("busy_s", "computed_s"), [(WAITED_S - 0.1, 0.0), (10.0, 7.0)])
 def test_core_that_waits_little_is_no_matter(clock: Clock, page: Page, busy_s: float, computed_s: float) -> None:
     figures, line = Advised(), page.line(0)
-    line.busy_s = busy_s
+    line.ran(busy_s, 0.0)
     clock.computed_s = computed_s
     figures.looked(0, 7, line)
     assert not figures.hints
@@ -96,9 +96,11 @@ def test_core_that_waits_little_is_no_matter(clock: Clock, page: Page, busy_s: f
 
 def test_new_process_in_place_of_a_dead_one_begins_anew(clock: Clock, page: Page) -> None:
     figures, line = Advised(), page.line(0)
-    line.busy_s = clock.computed_s = 100.0
+    clock.computed_s = 100.0
+    line.ran(clock.computed_s, 0.0)
     figures.looked(0, 7, line)
-    line.busy_s = clock.computed_s = 1.0
+    clock.computed_s = 1.0
+    line.ran(clock.computed_s, 0.0)
     figures.looked(0, 8, line)
     assert not figures.hints
     page.close()
@@ -106,9 +108,9 @@ def test_new_process_in_place_of_a_dead_one_begins_anew(clock: Clock, page: Page
 
 def test_counters_have_busy_times_with_those_of_the_dead_and_grains(clock: Clock, page: Page) -> None:
     figures, line = Advised(), page.line(0)
-    line.busy_s = 2.0
+    line.ran(2.0, 0.0)
     figures.bury(0, line)
-    line.busy_s = 3.0
+    line.ran(3.0, 0.0)
     for own_s in (0.0, 1.5e-6, 1e-6, 1e-3):
         figures.finished("f", own_s)
     counters: dict[str, int] = {}

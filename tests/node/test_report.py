@@ -99,7 +99,8 @@ def test_what_a_dead_node_of_this_host_had_done_is_read_from_its_page(
 ) -> None:
     page = Page.create(2)
     report.joined(Member(NodeId(2), "host", 2, ("host", 1), os.getpid()))
-    page.line(0).busy_s, page.line(1).busy_s = 3.0, 4.0
+    page.line(0).ran(3.0, 0.0)
+    page.line(1).ran(4.0, 0.0)
     page.totals[Totals.BURIED], page.totals[Totals.AWAY], page.totals[Totals.LOST] = 1.0, 5.0, 0.5
     page.close()
     report.worked(NodeId(2), Work(done_s=2.0))

@@ -30,7 +30,7 @@ def test_calls_are_made_once_in_the_order_of_their_times() -> None:
     assert timers.left_s() is None
     timers.add(2.0, lambda: made.append("second"))
     timers.add(1.0, lambda: made.append("first"))
-    assert (len(timers), timers.left_s()) == (2, 1.0)
+    assert (len(timers.calls), timers.left_s()) == (2, 1.0)
     timers.fire()
     assert made == []
     clock.now_s += 5.0
@@ -38,7 +38,7 @@ def test_calls_are_made_once_in_the_order_of_their_times() -> None:
     timers.fire()
     timers.fire()
     assert made == ["first", "second"]
-    assert not timers
+    assert not timers.calls
 
 
 def test_dropped_calls_are_not_made_and_do_not_pile_up() -> None:
