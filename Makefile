@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check unit bench spin mutants explore sim fuzz cover prove docs clean bench-peers
+.PHONY: setup demo test check types style unit bench spin mutants explore sim fuzz cover prove docs clean bench-peers
 
 setup: .venv/ready
 
@@ -17,9 +17,14 @@ demo: setup
 	$(BIN)/python examples/demo.py
 
 check: setup
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target types style
+
+types: setup
+	$(BIN)/mypy
+
+style: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@# What others see of the types, as a checker of theirs does; it must all be written down.
 	@said=$$(PYTHONPATH=. PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --verifytypes hdphrs --ignoreexternal) || { echo "$$said"; exit 1; }

@@ -12,25 +12,37 @@ from hypothesis import settings
 settings.register_profile("hdphrs", deadline=None)  # how long an example takes depends on how busy the machine is
 settings.load_profile("hdphrs")
 
-RUNS = (
-    "tests/cluster/",
-    "tests/e2e/",
+RUNS = ("tests/cluster/", "tests/e2e/")
+"""Tests that start whole clusters, kill some, and watch the clock: no two of them share the machine."""
+
+UNHURRIED = (
+    "tests/benchmarks/",
+    "tests/cli/",
+    "tests/docs/",
+    "tests/e2e/test_determinism.py",
+    "tests/e2e/test_examples.py",
+    "tests/e2e/test_executor.py",
+    "tests/e2e/test_large_data.py",
+    "tests/e2e/test_output.py",
+    "tests/e2e/test_places.py",
+    "tests/e2e/test_programs.py",
+    "tests/executor/",
+    "tests/scheduler/",
     "tests/skeletons/test_collect.py",
     "tests/skeletons/test_failing.py",
     "tests/skeletons/test_on_nodes.py",
     "tests/skeletons/test_search_on_nodes.py",
 )
-"""Tests that start whole clusters, and kill some: no two of them share the machine."""
-
-FEW_PROCESSES = ("tests/benchmarks/", "tests/cli/", "tests/docs/", "tests/executor/", "tests/scheduler/")
-"""Tests that start some processes, and hurry nobody: one at a time of each folder."""
+"""Tests that start processes, and hurry nobody: one at a time of each folder or module, beside one of the others."""
 
 
 def _group(nodeid: str) -> str:
-    """Tests of one group run one after the other; those that only compute are each a group."""
-    if nodeid.startswith(RUNS):
-        return "runs"
-    return next((folder for folder in FEW_PROCESSES if nodeid.startswith(folder)), nodeid)
+    """Tests of one group run one after the other; those that only compute are each a group.
+
+    The groups are begun in the order of their sizes, so the many small ones keep both workers busy to the end.
+    """
+    unhurried = next((part for part in UNHURRIED if nodeid.startswith(part)), None)
+    return unhurried or ("runs" if nodeid.startswith(RUNS) else nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)

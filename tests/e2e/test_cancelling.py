@@ -134,7 +134,7 @@ STUBBORN_CHILD = """
                 hdphrs.get(hdphrs.spawn(abs, -1))
         except hdphrs.Cancelled:
             while True:
-                pass
+                time.sleep(0.01)
 
     def leaves(path):
         future = hdphrs.spawn(stubborn, path)
