@@ -14,7 +14,8 @@ from pathlib import Path
 from hdphrs.ledger import open_store
 from tests.ledger.support import BYTES_MAX, entry_of, right
 
-ENTRIES = 60
+ENTRIES = {"directory": 60, "objects": 30}
+"""How many there are; an object is a file of its own, and none is damaged more easily among more of them."""
 BLOCK = 4096
 
 
@@ -102,13 +103,14 @@ def make_ledger(folder: Path, kind: str) -> str:
     """A sound ledger as a killed run has left it, with a write-ahead log that holds half of it; its location."""
     location = str(folder) if kind == "directory" else f"file://{folder}"
     store = open_store(location, BYTES_MAX, print)
+    entries = ENTRIES[kind]
     if kind != "directory":
-        store.write(map(entry_of, range(ENTRIES)))
+        store.write(map(entry_of, range(entries)))
         return location
-    store.write(map(entry_of, range(ENTRIES // 2)))
+    store.write(map(entry_of, range(entries // 2)))
     store.close()
     store = open_store(location, BYTES_MAX, print)
-    store.write(map(entry_of, range(ENTRIES // 2, ENTRIES)))
+    store.write(map(entry_of, range(entries // 2, entries)))
     killed = folder.with_name("killed")
     shutil.copytree(folder, killed)
     store.close()
@@ -120,7 +122,7 @@ def make_ledger(folder: Path, kind: str) -> str:
 
 def trial(sound: Path, folder: Path, kind: str, seed: int) -> tuple[int, int]:
     """Spoil a copy of a sound ledger; (entries that are left, complaints)."""
-    rng = random.Random(seed)
+    rng, entries = random.Random(seed), ENTRIES[kind]
     shutil.copytree(sound, folder)
     try:
         for _ in range(rng.choice([1, 1, 1, 2, 5])):
@@ -129,12 +131,12 @@ def trial(sound: Path, folder: Path, kind: str, seed: int) -> tuple[int, int]:
                 rng.choice(DAMAGES)(rng.choice(files), rng)
         complaints: list[str] = []
         store = open_store(str(folder) if kind == "directory" else f"file://{folder}", BYTES_MAX, complaints.append)
-        left = right(store, range(ENTRIES))
-        store.write(map(entry_of, range(ENTRIES, ENTRIES + 5)))
-        right(store, range(ENTRIES + 5))
+        left = right(store, range(entries))
+        store.write(map(entry_of, range(entries, entries + 5)))
+        right(store, range(entries + 5))
         store.verify(remove=True)
-        store.write(map(entry_of, range(ENTRIES, ENTRIES + 5)))
-        assert right(store, range(ENTRIES, ENTRIES + 5)) == 5
+        store.write(map(entry_of, range(entries, entries + 5)))
+        assert right(store, range(entries, entries + 5)) == 5
         store.shrink(0)
         store.close()
         return left, len(complaints)

@@ -29,7 +29,7 @@ def run_trials(folder: Path, kind: str, seeds: range) -> tuple[int, int]:
     lost = complained = 0
     for seed in seeds:
         left, complaints = trial(sound, folder / "spoilt", kind, seed)
-        lost += left < ENTRIES
+        lost += left < ENTRIES[kind]
         complained += complaints > 0
     return lost, complained
 

@@ -189,7 +189,7 @@ def test_quiet_run_of_any_shape_loses_and_repeats_nothing(shape: int) -> None:
 
 
 def test_large_cluster() -> None:
-    result = simulate(3, nodes=64, cores=1, tasks=300)
+    result = simulate(3, nodes=64, cores=1, tasks=150)
     assert result.status == RIGHT, result.told
 
 
