@@ -145,9 +145,9 @@ class Driver:
 
     def hear(self, event: TransportEvent) -> None:
         """One event of the transport."""
-        if event == Suspected(ROOT):
-            self.root_gone.set()
-        if isinstance(event, Noted):
+        if isinstance(event, Received):
+            self.handle([event])
+        elif isinstance(event, Noted):
             self._on_work(event.sender, Work(*event.seconds))
         elif isinstance(event, Told):
             self._schedulers.tell(event.topic, event.rank, event.find)
@@ -157,6 +157,8 @@ class Driver:
             self.root_gone.set()  # it has ruled
             self.end(fx.Halt("declared dead while it was cut off or stopped", rejoin=True))
         else:
+            if event == Suspected(ROOT):
+                self.root_gone.set()
             self.handle([event])
 
     def handle(self, events: Sequence[Event]) -> None:

@@ -60,9 +60,9 @@ class Link:
         batch = self._session.batch()
         if not batch:
             return
-        self.wrote_at = trio.current_time()
         written = self._stream.write_now(batch)
         self._rest = batch[written:]
+        self.wrote_at = trio.current_time()
         if self._rest or self._session.has_to_write:
             self.wake()
 

@@ -110,6 +110,8 @@ def pack_ref(ref: TaskRef) -> list[object]:
 
 def unpack_ref(value: object) -> TaskRef:
     node, origin, slot = unpack_fields(value, 3, "ref")
+    if type(node) is type(origin) is type(slot) is int and node >= 0 and origin >= 0 and slot >= 0:
+        return TaskRef(node, origin, slot)  # type: ignore[arg-type]
     return TaskRef(NodeId(unpack_natural(node)), Origin(unpack_natural(origin)), unpack_natural(slot))
 
 
@@ -172,10 +174,10 @@ def unpack_spark(value: object) -> Spark:
         unpack_ref(ref),
         unpack_natural(replica),
         unpack_task(task),
-        unpack_many(crashes, unpack_crash, "crashes"),
+        () if crashes == [] else unpack_many(crashes, unpack_crash, "crashes"),
         unpack_bool(placed),
         unpack_natural(epoch),
-        unpack_many(pieces, unpack_part, "pieces"),
+        () if pieces == [] else unpack_many(pieces, unpack_part, "pieces"),
     )
 
 
@@ -218,7 +220,8 @@ def unpack_outcome(value: object) -> Outcome:
     if known is None:
         raise wrong("verdict", verdict)
     times_s = unpack_seconds(cost_s), unpack_seconds(span_s)
-    return Outcome(known, unpack_payload(data), unpack_many(crashes, unpack_crash, "crashes"), *times_s)
+    crashed = () if crashes == [] else unpack_many(crashes, unpack_crash, "crashes")
+    return Outcome(known, unpack_payload(data), crashed, *times_s)
 
 
 def pack_address(address: tuple[str, int]) -> list[object]:
