@@ -11,6 +11,7 @@ from hdphrs.config import CoreConfig
 from hdphrs.node.books import Work
 from hdphrs.node.driver import WORK_S, Driver
 from hdphrs.protocol import events as ev
+from hdphrs.protocol.effects import Effect
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.tasks import PROGRAM, Origin, Spark, Task, TaskRef
 from tests.node.virtual import VirtualCrew
@@ -88,3 +89,41 @@ def test_deadline_that_comes_up_within_a_turn_is_kept_after_it() -> None:
             nursery.cancel_scope.cancel()
 
     trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+class Written(Deaf):
+    """Notes when schedulers are given something, and when that leaves."""
+
+    def __init__(self, done: list[str]) -> None:
+        super().__init__()
+        self.done = done
+
+    def start(self, origin: Origin, sparks: Sequence[Spark]) -> None:
+        self.done.append("start")
+
+    def demand(self, wanted: bool) -> None: ...
+
+    def flush(self) -> None:
+        self.done.append("flush")
+
+
+def test_what_an_event_has_said_leaves_before_the_core_is_asked_about_the_next_one() -> None:
+    """The next one is mostly the hunger of a scheduler that has just answered."""
+    done: list[str] = []
+    core = Node.root(CoreConfig(), lambda n: 0)
+
+    def feed(event: ev.Event, now_s: float) -> list[Effect]:
+        done.append(type(event).__name__)
+        return core.handle(event, now_s)
+
+    driver = Driver(core, Written(done), feed=feed)
+
+    async def main() -> None:
+        driver.handle([ev.SchedulerUp(FIRST), ev.Hungry(FIRST, 1), ev.Exported(PROGRAM, ((0, TIMED),))])
+        driver.handle([ev.SchedulerUp(SECOND), ev.Hungry(SECOND, 1)])
+
+    trio.run(main)
+    assert done == [
+        *("SchedulerUp", "flush", "Hungry", "flush", "Exported", "start", "flush"),
+        *("SchedulerUp", "flush", "Hungry", "flush"),
+    ]
