@@ -188,7 +188,7 @@ class Driver:
             self.tell_nodes()
             if program is not None:
                 program.flush()
-            schedulers.flush()
+        schedulers.flush()  # what was posted without an event, too
         if not self._stirred.is_set() and core.schedulers.busy:
             self._stirred.set()
         if not self._in_turn:

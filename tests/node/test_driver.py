@@ -125,5 +125,7 @@ def test_what_an_event_has_said_leaves_before_the_core_is_asked_about_the_next_o
     trio.run(main)
     assert done == [
         *("SchedulerUp", "flush", "Hungry", "flush", "Exported", "start", "flush"),
+        "flush",
         *("SchedulerUp", "flush", "Hungry", "flush"),
+        "flush",
     ]
