@@ -72,8 +72,9 @@ def begin(node: FakeNode, begun: Path, function: Callable[..., Any], *arguments:
         while not begun.exists():
             if select.select([node.process.work], [], [], 0.01)[0]:
                 said = node.link.receive(block=True) or []
-                if any(message[0] == local.RESULTS for message in said):
-                    break  # all of it has been given back
+                if any(message[0] == local.RESULTS for message in said):  # all of it has been given back
+                    node.heard = [message for message in node.heard if message[0] != local.KEEP]  # some of it before
+                    break
                 node.heard += said
         else:
             return copy
