@@ -82,6 +82,7 @@ def test_a_task_that_waits_is_not_blamed_for_the_death_of_its_scheduler(cluster:
         """
         import hdphrs, os, sys, time
         def child(path):
+            hdphrs.get(hdphrs.spawn_at(0, abs, -1))  # the only scheduler there has set main aside to run it
             with open(path, "a") as file: file.write(f"{os.getppid()}\\n")
             time.sleep(1.5)
         def main(path):
