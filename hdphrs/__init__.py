@@ -11,80 +11,38 @@
     print(hdphrs.run(fib, 25))
 
 The names of the HdpH-RS paper (spawnAt, allNodes, parMapSliced, ...) are the same objects as the PEP 8 names.
+
+What the names stand for is loaded when the first of them is wanted: the launcher and the nodes of a run want none
+(decision 28).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hdphrs import errors
-from hdphrs.api import Future, NodeInfo, all_nodes, get, my_node, node_infos, run, sequential, spawn, spawn_at
-from hdphrs.api.future import state as _state
-from hdphrs.api.memo import InputFile
-from hdphrs.api.options import task
-from hdphrs.api.port import Unattached as _Unattached
-from hdphrs.api.seeds import rng, run_seed, seed, set_seed
-from hdphrs.api.waiting import as_completed, get_any, scope, wait
-from hdphrs.errors import Cancelled, HdphrsError
-from hdphrs.skeletons import *  # noqa: F403 - its __all__ is the list of skeletons, in both spellings
-from hdphrs.skeletons import __all__ as _skeletons
-
-if TYPE_CHECKING:
-    from hdphrs.api.port import Port
-    from hdphrs.executor.executor import Executor
-
 __version__ = "0.1.0"
 
-spawnAt = spawn_at
-allNodes = all_nodes
-myNode = my_node
+if TYPE_CHECKING:
+    from hdphrs.public import *  # noqa: F403
+    from hdphrs.skeletons.every import *  # noqa: F403
 
-__all__ = [
-    "Cancelled",
-    "Executor",
-    "Future",
-    "HdphrsError",
-    "InputFile",
-    "NodeInfo",
-    "allNodes",
-    "all_nodes",
-    "as_completed",
-    "errors",
-    "get",
-    "get_any",
-    "myNode",
-    "my_node",
-    "node_infos",
-    "rng",
-    "run",
-    "run_seed",
-    "scope",
-    "seed",
-    "sequential",
-    "set_seed",
-    "spawn",
-    "spawnAt",
-    "spawn_at",
-    "task",
-    "wait",
-    *_skeletons,
-]
+    __all__: list[str]
+else:  # hidden from type checkers, for which any name would be right
 
+    def __getattr__(name: str) -> Any:
+        if name.startswith("_") and name != "__all__":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
 
-def __getattr__(name: str) -> Any:
-    """Executors, loaded when somebody wants one: schedulers start faster without them."""
-    if name != "Executor":
-        raise AttributeError(f"module 'hdphrs' has no attribute {name!r}")
-    from hdphrs.executor.executor import Executor
+        public, every = import_module("hdphrs.public"), import_module("hdphrs.skeletons")
+        if name == "__all__":
+            value = [*public.__all__, *every.__all__]
+        else:
+            value = getattr(public if name in public.__all__ else every, name, None)
+        if value is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = value
+        return value
 
-    globals()[name] = Executor
-    return Executor
-
-
-def _attach() -> Port:
-    from hdphrs.program.attach import attach
-
-    return attach()
-
-
-_state.port = _Unattached(_attach)
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__getattr__("__all__")})

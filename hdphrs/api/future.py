@@ -142,10 +142,23 @@ class SupervisedFuture(Future[T]):
     supervised: bool | None = True
 
 
+class _Nobody:
+    """In the place of the port of a process that has made no call yet; an attribute of the instance comes before it."""
+
+    def __get__(self, state: State, owner: type[State]) -> Port:
+        from hdphrs.api.port import unattached
+
+        state.port = unattached()
+        return state.port
+
+
 class State:
     """Which port serves this process; replaced when it attaches, or becomes a scheduler, or goes sequential."""
 
-    port: Port
+    if TYPE_CHECKING:
+        port: Port
+    else:
+        port = _Nobody()
 
 
 state: Final = State()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from importlib import import_module
 from typing import Any, Protocol, TypeVar
 
 from hdphrs.api import seeds
@@ -123,3 +124,13 @@ class Unattached:
         if state.port is self:  # sequential mode may have been entered by another thread meanwhile
             state.port = port
         return getattr(port, name)
+
+
+def unattached() -> Port:
+    """The port of a process that has made no call yet."""
+    return Unattached(_attach)
+
+
+def _attach() -> Port:
+    port: Port = import_module("hdphrs.program.attach").attach()  # by name: only programs attach, a layer above
+    return port

@@ -5,36 +5,39 @@ from __future__ import annotations
 import re
 import signal
 import sys
+from importlib import import_module
 from typing import NoReturn
 
 import click
 
-from hdphrs import HdphrsError, __version__
-from hdphrs.cli.drain import drain
-from hdphrs.cli.explore import explore
-from hdphrs.cli.ledger import ledger
+from hdphrs import __version__
 from hdphrs.cli.output import say
-from hdphrs.cli.replay import replay
-from hdphrs.cli.run import run
-from hdphrs.cli.sim import sim
-from hdphrs.errors import UsageError
+from hdphrs.errors import HdphrsError, UsageError
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 
 
-@click.group(no_args_is_help=False)
+COMMANDS = ("drain", "explore", "ledger", "replay", "run", "sim")
+
+
+class _Commands(click.Group):
+    """Loads a command when it is wanted: what the others import would delay it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"hdphrs.cli.{cmd_name}"), cmd_name)
+        return command
+
+
+@click.group(cls=_Commands, no_args_is_help=False)
 @click.version_option(__version__, prog_name="hdphrs", message="%(prog)s %(version)s")
 def hdphrs() -> None:
     """Reliable work-stealing fork/join: every core of every machine, whichever of them dies."""
-
-
-hdphrs.add_command(drain)
-hdphrs.add_command(explore)
-hdphrs.add_command(run)
-hdphrs.add_command(replay)
-hdphrs.add_command(ledger)
-hdphrs.add_command(sim)
 
 
 def main() -> NoReturn:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
-from hdphrs.chaos.monkey import Monkey
-from hdphrs.chaos.schedule import Kill, kills_at, monkey_kills
 from hdphrs.cli.checks import check_exclusive, check_ledger, check_program, check_report, check_trace
 from hdphrs.cli.output import say
 from hdphrs.cli.values import command_words, hourly, memory, silence, size, span, times
@@ -25,6 +24,9 @@ from hdphrs.wire.settings import (
     prefixed_streams,
     usable_cores,
 )
+
+if TYPE_CHECKING:
+    from hdphrs.chaos.monkey import Monkey
 
 LOCAL_NODES_MAX = 256
 _SEED_BYTES = 4
@@ -185,7 +187,7 @@ def run_program(asked: Asked) -> int:
 
         run_sequentially(asked.program, asked.args, seed)
     plan = _plan(asked)
-    kills = _kills(asked, seed, len(plan))
+    monkey = _monkey(asked, seed, len(plan))
     report = None if asked.report is None else check_report(asked.report)
     trace = None if asked.trace_protocol is None else check_trace(asked.trace_protocol)
     ledger = None if not asked.ledger else check_ledger(asked.ledger)
@@ -217,7 +219,7 @@ def run_program(asked: Asked) -> int:
         verbose=asked.verbose,
         say=say,
     )
-    return launch_again(options, Monkey(kills, seed, say) if kills else None)
+    return launch_again(options, monkey)
 
 
 def _check_contradictions(asked: Asked) -> None:
@@ -251,18 +253,21 @@ def _plan(asked: Asked) -> list[NodePlan]:
     return plan_nodes(hosts, asked.cores, usable_cores())
 
 
-def _kills(asked: Asked, seed: int, nodes: int) -> list[Kill]:
+def _monkey(asked: Asked, seed: int, nodes: int) -> Monkey | None:
     """Who is to die; refuses what cannot be done, so that a test which asks for deaths has them."""
     if not asked.chaos_monkey and asked.kill_at is None:
-        return []
+        return None
+    from hdphrs.chaos.monkey import Monkey
+    from hdphrs.chaos.schedule import kills_at, monkey_kills
+
     if asked.chaos_monkey and nodes < 2:
         raise UsageError("--chaos-monkey needs a second node: the root node is never killed")
     if asked.kill_at is None:
-        return monkey_kills(seed, nodes)
+        return Monkey(monkey_kills(seed, nodes), seed, say)
     if len(asked.kill_at) > nodes - 1:
         others = {1: "is no node", 2: "is 1 node"}.get(nodes, f"are {nodes - 1} nodes")
         raise UsageError(
             f"--kill-at names {len(asked.kill_at)} times, but there {others} beside the root node, "
             "which is never killed"
         )
-    return kills_at(seed, asked.kill_at, nodes)
+    return Monkey(kills_at(seed, asked.kill_at, nodes), seed, say)

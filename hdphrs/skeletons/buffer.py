@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
-from hdphrs.api import Future, get
+from hdphrs.api.future import Future, get
 from hdphrs.api.waiting import as_completed
 from hdphrs.errors import UsageError
 from hdphrs.skeletons import strategy

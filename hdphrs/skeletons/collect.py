@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from hdphrs.api import Future, get
+from hdphrs.api.future import Future, get
 from hdphrs.errors import UsageError
 
 R = TypeVar("R")

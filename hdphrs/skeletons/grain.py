@@ -19,8 +19,7 @@ from functools import partial
 from time import perf_counter
 from typing import Generic, TypeVar
 
-from hdphrs.api import Future, get
-from hdphrs.api.future import state
+from hdphrs.api.future import Future, get, state
 from hdphrs.api.memo import mark_skeleton
 from hdphrs.skeletons.collect import collect, give_up
 from hdphrs.skeletons.slices import chunks_of

@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeVar
 
-from hdphrs.api import Future, all_nodes, my_node, spawn, spawn_at, supervised_spawn, supervised_spawn_at
+from hdphrs.api.calls import all_nodes, my_node, spawn_at, supervised_spawn, supervised_spawn_at
+from hdphrs.api.future import Future, spawn
 from hdphrs.protocol.tasks import NodeId
 
 A = TypeVar("A")

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import chain
 from typing import TypeVar
 
-from hdphrs.api import all_nodes
+from hdphrs.api.calls import all_nodes
 from hdphrs.api.future import state
 from hdphrs.api.memo import mark_skeleton
 from hdphrs.skeletons import strategy

@@ -25,7 +25,7 @@ from itertools import chain
 from time import perf_counter
 from typing import Generic, Protocol, TypeVar
 
-from hdphrs.api import Future, get
+from hdphrs.api.future import Future, get
 from hdphrs.skeletons.collect import collect, give_up
 from hdphrs.skeletons.strategy import Strategy
 from hdphrs.wire.constant import Constant

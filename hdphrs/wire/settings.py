@@ -9,7 +9,6 @@ an argument, an environment listing or a file, and no node outlives its launcher
 from __future__ import annotations
 
 import os
-import platform
 import signal
 import subprocess
 import sys
@@ -142,7 +141,7 @@ class NodeSettings:
 
 
 def _versions() -> dict[str, Any]:
-    return {"wire": WIRE_VERSION, "python": ".".join(platform.python_version_tuple()[:2])}
+    return {"wire": WIRE_VERSION, "python": ".".join(map(str, sys.version_info[:2]))}
 
 
 def encode_settings(settings: NodeSettings) -> bytes:

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hdphrs.api import future as fast
-from hdphrs.api import get, spawn, supervised_spawn
-from hdphrs.api.future import Future, state
+from hdphrs.api.calls import supervised_spawn
+from hdphrs.api.future import Future, get, spawn, state
 from hdphrs.errors import CannotTravelError
 
 SWITCHING = ("CALL", "JUMP_BACKWARD", "RESUME", "FOR_ITER", "SEND", "YIELD_VALUE", "PRECALL")
