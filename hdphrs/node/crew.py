@@ -21,6 +21,7 @@ from hdphrs.errors import StartError
 from hdphrs.node.books import Books, Work
 from hdphrs.node.exchange import Exchange
 from hdphrs.node.figures import LOOK_S, Figures
+from hdphrs.node.fork import Fork
 from hdphrs.node.link import NodeLink
 from hdphrs.node.oom import OomWitness
 from hdphrs.node.process import SchedulerProcess, start_scheduler
@@ -538,7 +539,7 @@ def understand(origin: Origin, message: list[Any]) -> Event:
             raise AssertionError(f"not a message for a node: {message!r}")
 
 
-async def _wait(process: subprocess.Popen[bytes]) -> None:
+async def _wait(process: subprocess.Popen[bytes] | Fork) -> None:
     """Wait until a child has ended, and reap it."""
     if hasattr(os, "pidfd_open"):
         try:

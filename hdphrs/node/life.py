@@ -6,6 +6,7 @@ What lives here: the start of the schedulers, so early that they get ready while
 from __future__ import annotations
 
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 from hdphrs.node.process import SchedulerProcess, start_scheduler
@@ -14,10 +15,17 @@ from hdphrs.wire.page import Page
 if TYPE_CHECKING:
     from hdphrs.wire.settings import NodeSettings
 
+THREAD_STACK_BYTES = 8 << 20
 
-def live(settings: NodeSettings) -> int:
-    """Run this node until the run ends; the exit status."""
-    page, processes = start_crew(settings)
+
+def live(settings: NodeSettings, *, forks: bool) -> int:
+    """Run this node until the run ends; the exit status.
+
+    Args:
+        forks: whether its first schedulers are forked: a new process would load again what is loaded here.
+    """
+    page, processes = start_crew(settings, forked=forks)
+    threading.stack_size(THREAD_STACK_BYTES)  # else as large as the main thread's may become
 
     import trio
 
@@ -26,10 +34,10 @@ def live(settings: NodeSettings) -> int:
     return trio.run(root if settings.root else member, settings, page, processes)
 
 
-def start_crew(settings: NodeSettings) -> tuple[Page, list[SchedulerProcess]]:
+def start_crew(settings: NodeSettings, *, forked: bool = False) -> tuple[Page, list[SchedulerProcess]]:
     """Start one scheduler a core."""
     page = Page.create(settings.slots)
-    return page, [start_scheduler(page, number, settings) for number in range(settings.slots)]
+    return page, [start_scheduler(page, number, settings, forked=forked) for number in range(settings.slots)]
 
 
 def say(sentence: str) -> None:

@@ -1,6 +1,7 @@
 """One scheduler process: its start and its end.
 
-What lives here: nothing that needs trio, so that schedulers can be started before the node has imported it.
+What lives here: nothing that needs trio, so that schedulers can be started before the node has imported it.  A node
+that begins forks them; one that is at work, and has threads, starts new processes (decision 28).
 """
 
 from __future__ import annotations
@@ -10,9 +11,16 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NoReturn
 
+from hdphrs.node.fork import Fork, become
 from hdphrs.wire.page import Line, Page
 from hdphrs.wire.settings import PATH_VARIABLE, NodeSettings, Streams
+from hdphrs.wire.stacks import room_for_children
+
+MODULE = "hdphrs.scheduler"
 
 
 class SchedulerProcess:
@@ -29,6 +37,7 @@ class SchedulerProcess:
         path: tuple[str, ...] = (),
         prefixed: Streams = Streams.NONE,
         explain: bool = False,
+        on_fork: Callable[[], None] | None = None,
     ) -> None:
         """Start it.
 
@@ -40,6 +49,7 @@ class SchedulerProcess:
             path: where the program's modules are.
             prefixed: which of its standard streams are for the program.
             explain: whether it is to look at each spawn.
+            on_fork: it is forked, and calls this first; only as long as this process has one thread.
         """
         self.number = number
         self.line: Line = page.line(number)
@@ -59,14 +69,22 @@ class SchedulerProcess:
             descriptors = [theirs.fileno(), theirs_control.fileno(), page.descriptor]
             asked = [int(ledger), memory_bytes_max or 0, int(prefixed), int(explain)]
             arguments = [page.lines, number, mode, *asked, *descriptors]
-            self.process: subprocess.Popen[bytes] = subprocess.Popen(
-                [sys.executable, "-m", "hdphrs.scheduler", *map(str, arguments)],
-                stdin=subprocess.DEVNULL,
-                stdout=their_output,
-                stderr=their_errors,
-                pass_fds=descriptors,
-                env=os.environ | {"PYTHONSAFEPATH": "1", PATH_VARIABLE: os.pathsep.join(path)},
-            )
+            words = [str(argument) for argument in arguments]
+            self.process: subprocess.Popen[bytes] | Fork
+            if on_fork is not None:
+                self.process = _fork(
+                    on_fork, partial(become, MODULE, descriptors, their_output, their_errors), words, path
+                )
+            else:
+                with room_for_children():
+                    self.process = subprocess.Popen(
+                        [sys.executable, "-m", MODULE, *words],
+                        stdin=subprocess.DEVNULL,
+                        stdout=their_output,
+                        stderr=their_errors,
+                        pass_fds=descriptors,
+                        env=os.environ | {"PYTHONSAFEPATH": "1", PATH_VARIABLE: os.pathsep.join(path)},
+                    )
         os.close(their_errors)
         if their_output is not None:
             os.close(their_output)
@@ -79,6 +97,7 @@ class SchedulerProcess:
     def how_it_ended(self) -> str:
         """For people; it must have been waited for."""
         status = self.process.returncode
+        assert status is not None
         if status >= 0:
             return f"exited with status {status}"
         try:
@@ -95,7 +114,20 @@ class SchedulerProcess:
         self.control.close()
 
 
-def start_scheduler(page: Page, number: int, settings: NodeSettings) -> SchedulerProcess:
+def _fork(first: Callable[[], None], then: Callable[[], None], words: Sequence[str], path: Sequence[str]) -> Fork:
+    from hdphrs.scheduler.process import serve
+
+    node = os.getpid()
+
+    def live() -> NoReturn:
+        first()
+        then()
+        serve(words, path, node)
+
+    return Fork(live)
+
+
+def start_scheduler(page: Page, number: int, settings: NodeSettings, *, forked: bool = False) -> SchedulerProcess:
     """Start the scheduler of one core."""
     mode = "reliable" if settings.reliable else "unreliable"
     return SchedulerProcess(
@@ -107,4 +139,5 @@ def start_scheduler(page: Page, number: int, settings: NodeSettings) -> Schedule
         path=settings.program_path,
         prefixed=settings.prefixed,
         explain=settings.explain,
+        on_fork=settings.forget_secrets if forked else None,
     )

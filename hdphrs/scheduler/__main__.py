@@ -1,97 +1,21 @@
-"""The command line by which a node process starts a scheduler:
-
-    python -m hdphrs.scheduler LINES LINE MODE LEDGER MEMORY VOICE EXPLAIN WORK CONTROL PAGE
-
-VOICE is 0 if the standard streams go where they go, 1 if the error, 2 if both are for the program.  The last three
-arguments are inherited descriptors: the link for work, the one for requests to the helper thread, and the shared page
-of LINES lines, of which LINE is this scheduler's.
+"""The command line by which a node process starts a scheduler: `python -m hdphrs.scheduler` and what it is told, see
+`process.py`.
 """
 
 from __future__ import annotations
 
-import faulthandler
 import os
-import signal
-import socket
 import sys
-import threading
 
-from hdphrs.api.future import state
-from hdphrs.wire.local import Link
-from hdphrs.wire.page import Page
-
-SWITCH_INTERVAL_S = 0.001
-"""How long a long task may keep the helper thread waiting."""
-
-THREAD_STACK_BYTES = 8 << 20
-
-PR_SET_PDEATHSIG = 1
-SIGKILL = 9
-
-
-def die_with_parent() -> None:
-    """Have the kernel kill this process when its node's is gone, even in a long C call that holds the GIL (Linux)."""
-    if sys.platform == "linux":
-        import ctypes
-
-        parent = os.getppid()
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
-        if os.getppid() != parent or parent == 1:
-            os._exit(0)
-
-
-def outlast_sigterm() -> None:
-    """A host that goes down sends SIGTERM to all of its processes; what runs here may end within the node's grace
-    (decision 10).  It is not ignored, for that the children of tasks would inherit.
-    """
-    signal.signal(signal.SIGTERM, lambda number, frame: None)
-    os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
-
-
-def limit_memory(bytes_max: int) -> None:
-    """Have allocations beyond `bytes_max` fail, so that a task gets a MemoryError before the kernel kills it."""
-    import resource
-
-    kind = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
-    resource.setrlimit(kind, (bytes_max, resource.getrlimit(kind)[1]))
+from hdphrs.scheduler.process import serve
 
 
 def main() -> None:
     """Run one scheduler until its node ends it."""
-    die_with_parent()
-    outlast_sigterm()
+    node = os.getppid()
     os.environ.pop("PYTHONSAFEPATH", None)
     path = os.environ.pop("HDPHRS_PROGRAM_PATH", "")
-    sys.path.extend(entry for entry in path.split(os.pathsep) if entry and entry not in sys.path)
-    _, lines, line, mode, ledger, memory, voice, explain, work, control, page = sys.argv
-    faulthandler.enable(all_threads=False)
-    if int(memory):
-        limit_memory(int(memory))
-    from hdphrs.scheduler.hub import Hub
-
-    links = [socket.socket(fileno=int(descriptor)) for descriptor in (work, control)]
-    for link in links:
-        os.set_inheritable(link.fileno(), False)
-        os.register_at_fork(after_in_child=link.close)
-    os.set_inheritable(int(page), False)
-    shared = Page(int(page), int(lines)).line(int(line))
-    sys.argv = ["hdphrs.scheduler"]
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
-    threading.stack_size(THREAD_STACK_BYTES)
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None:
-            stream.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]
-    hub = Hub(
-        Link(links[0]), links[1], shared, reliable=mode == "reliable", ledger=ledger == "1", explain=explain == "1"
-    )
-    state.port = hub
-
-    hub.voice.install(out=int(voice) > 1, err=int(voice) > 0)
-
-    from hdphrs.api import future as fast
-
-    fast.demand = shared.flags
-    hub.serve()
+    serve(sys.argv[1:], path.split(os.pathsep), node)
 
 
 main()

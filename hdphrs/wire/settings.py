@@ -20,6 +20,7 @@ from typing import IO, Any
 from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, GRACE_S, JOIN_DEADLINE_S, LEDGER_BYTES_MAX, WIRE_VERSION
 from hdphrs.errors import ProtocolError, StartError
 from hdphrs.wire.framing import HEADER_BYTES, FrameDecoder, encode_frame
+from hdphrs.wire.stacks import room_for_children
 
 LEASH_KILL = b"K"
 LEAVE_SIGNAL = signal.SIGUSR1
@@ -139,6 +140,11 @@ class NodeSettings:
     trace: str | None = None
     """The folder for the record of what the core of this node is fed and wants done."""
 
+    def forget_secrets(self) -> None:
+        """In a process that is to know them no more."""
+        object.__setattr__(self, "secret", b"")
+        object.__setattr__(self, "credentials", None)
+
 
 def _versions() -> dict[str, Any]:
     return {"wire": WIRE_VERSION, "python": ".".join(map(str, sys.version_info[:2]))}
@@ -239,15 +245,16 @@ def start_node(
         pass_fds: the descriptors that the settings name.
         stderr: as for `subprocess.Popen`.
     """
-    process = subprocess.Popen(
-        [python, "-m", NODE_MODULE, ROOT_NODE if settings.root else MEMBER],
-        bufsize=0,
-        stdin=subprocess.PIPE,
-        stderr=stderr,
-        pass_fds=pass_fds,
-        start_new_session=True,
-        env=os.environ | {"PYTHONSAFEPATH": "1"},
-    )
+    with room_for_children():
+        process = subprocess.Popen(
+            [python, "-m", NODE_MODULE, ROOT_NODE if settings.root else MEMBER],
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stderr=stderr,
+            pass_fds=pass_fds,
+            start_new_session=True,
+            env=os.environ | {"PYTHONSAFEPATH": "1"},
+        )
     assert process.stdin is not None
     frame = memoryview(encode_settings(settings))
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
 import threading
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -35,6 +36,8 @@ class FakeNode:
         self.page = Page.create(1)
         settings = NodeSettings(root=True, host="localhost", slots=1, secret=b"")
         self.process: SchedulerProcess = start_scheduler(self.page, 0, settings)
+        assert isinstance(self.process.process, subprocess.Popen)
+        self.popen: subprocess.Popen[bytes] = self.process.process
         self.process.work.settimeout(DEADLINE_S)
         self.link = local.Link(self.process.work)
         self.book = CodeBook(lambda digest, data: self.link.send([local.CODE, digest, data]))
@@ -91,7 +94,7 @@ class FakeNode:
         deadline_s = monotonic() + DEADLINE_S
         while not path.exists():
             assert monotonic() < deadline_s
-            assert self.process.process.poll() is None
+            assert self.popen.poll() is None
 
     def result(self) -> tuple[int, bool, Any]:
         """The next single result: (slot, succeeded, content)."""
@@ -248,12 +251,12 @@ def test_the_running_word_names_the_task_on_the_stack(node: FakeNode, tmp_path: 
 def test_a_scheduler_ends_when_its_node_closes_the_links(node: FakeNode) -> None:
     node.process.work.close()
     node.process.control.close()
-    assert node.process.process.wait(DEADLINE_S) == 0
+    assert node.popen.wait(DEADLINE_S) == 0
 
 
 def test_a_scheduler_ends_when_told_to(node: FakeNode) -> None:
     node.link.send([local.QUIT])
-    assert node.process.process.wait(DEADLINE_S) == 0
+    assert node.popen.wait(DEADLINE_S) == 0
 
 
 def test_careful_task_tells_its_arguments_before_it_runs(node: FakeNode) -> None:

@@ -1,0 +1,87 @@
+"""A scheduler process that is a copy of its node's, made before that has loaded what only nodes need.
+
+What lives here: the child as its node holds it, with the methods of `subprocess.Popen` that are used of one; and how
+the copy becomes what a new process would be (decision 28).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import NoReturn
+
+NOT_ENDED = 70
+"""Exit status of a copy that has come back from what it was to do."""
+
+
+class Fork:
+    """A child process."""
+
+    def __init__(self, live: Callable[[], NoReturn]) -> None:
+        """Start it; this process must have no other thread.
+
+        Args:
+            live: what it does until it ends.  It never comes back, so nothing that it holds on its stack is ever closed
+                by a finaliser: descriptors of that number are others by then.
+        """
+        self.returncode: int | None = None
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        gc.freeze()  # what both have stays where it is, and is shared
+        self.pid: int = os.fork()
+        if self.pid == 0:
+            try:
+                live()
+            finally:
+                sys.excepthook(*sys.exc_info())
+                os._exit(NOT_ENDED)
+
+    def wait(self) -> int:
+        """Wait until it has ended, and reap it; its exit status, -N if signal N ended it."""
+        if self.returncode is None:
+            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.returncode
+
+    def kill(self) -> None:
+        """Send it SIGKILL, if it has not been reaped."""
+        if self.returncode is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+def become(module: str, keep: Sequence[int], output: int | None, errors: int) -> None:
+    """Be, as far as others can see, a new process `python -m MODULE`, whose standard input is empty.
+
+    Args:
+        keep: the descriptors that it has; all others beyond the standard ones are closed.
+        output: becomes its standard output, if there is one.
+        errors: becomes its standard error.
+    """
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    if output is not None:
+        os.dup2(output, 1)
+    os.dup2(errors, 2)
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115 - as a new process has them
+    sys.stderr = sys.stderr or open(2, "w", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    last = 2
+    for descriptor in sorted(keep):
+        os.closerange(last + 1, descriptor)
+        last = descriptor
+    os.closerange(last + 1, os.sysconf("SC_OPEN_MAX"))
+    sys.modules["__main__"] = ModuleType("__main__")
+    _rename([sys.executable, "-m", module])
+
+
+def _rename(command: Sequence[str]) -> None:
+    """Have the list of processes show this command line, if it is no longer than the one that is there."""
+    words = Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()
+    start, end = int(words[45]), int(words[46])  # the fields 48 and 49 of proc(5)
+    line = b"\0".join([*map(os.fsencode, command), b""])
+    if len(line) <= end - start:
+        ctypes.memmove(start, line.ljust(end - start, b"\0"), end - start)

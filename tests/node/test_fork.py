@@ -1,0 +1,104 @@
+"""What a forked process has of the one that it is a copy of."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from hdphrs.node.process import MODULE
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="schedulers are forked on Linux only")
+
+LOOK = """
+import json, os, sys
+from functools import partial
+from hdphrs.node.fork import Fork, become
+
+def live(answer, kept, errors):
+    become("hdphrs.scheduler", [kept, answer], None, errors)
+    print("to the standard error", file=sys.stderr, flush=True)
+    seen = {
+        "open": sorted(int(name) for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")),
+        "input": sys.stdin.read(),
+        "command": open("/proc/self/cmdline", "rb").read().decode().split("\\0"),
+        "main": sorted(vars(sys.modules["__main__"])),
+    }
+    os.write(answer, json.dumps(seen).encode())
+    os._exit(3)
+
+reading, answer = os.pipe()
+reading_errors, errors = os.pipe()
+kept, other = os.pipe()
+child = Fork(partial(live, answer, kept, errors))
+os.close(answer), os.close(errors)
+status = child.wait()
+print(json.dumps([status, child.wait(), [kept], os.read(reading, 9999).decode(), os.read(reading_errors, 99).decode()]))
+"""
+
+
+def test_forked_process_is_as_a_new_one_would_be(tmp_path: Path) -> None:
+    script = tmp_path / "a_script_whose_name_is_long_enough_for_the_other_command_line.py"
+    script.write_text(LOOK)
+    completed = subprocess.run(
+        [sys.executable, str(script)], input="not for a scheduler", capture_output=True, text=True, check=True
+    )
+    status, again, kept, answer, errors = json.loads(completed.stdout)
+    seen = json.loads(answer)
+    assert (status, again, errors) == (3, 3, "to the standard error\n")
+    assert set(seen["open"]) >= {0, 1, 2, *kept}
+    assert len(seen["open"]) == 5, "the two that are kept, and the standard ones"
+    assert seen["input"] == ""
+    assert [word for word in seen["command"] if word] == [sys.executable, "-m", MODULE]
+    assert "LOOK" not in seen["main"]
+    assert "live" not in seen["main"]
+
+
+KILLED = """
+import sys, time
+from functools import partial
+from hdphrs.node.fork import Fork
+child = Fork(partial(time.sleep, 60))
+child.kill()
+print(child.wait())
+child.kill()
+print(Fork(lambda: 1 / 0).wait())
+"""
+
+
+def test_forked_process_can_be_killed_and_one_that_fails_says_why() -> None:
+    completed = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True, check=True)
+    assert completed.stdout.split() == [str(-signal.SIGKILL), "70"]
+    assert "ZeroDivisionError" in completed.stderr
+
+
+def test_forked_process_of_a_dead_node_ends() -> None:
+    ours, theirs = socket.socketpair()
+    script = f"""
+import os, sys
+from hdphrs.node.process import SchedulerProcess
+from hdphrs.wire.page import Page
+link = {theirs.fileno()}
+if os.fork() == 0:  # a node, which dies as soon as its scheduler is there
+    page = Page.create(1)
+    process = SchedulerProcess(page, 0, "reliable", None, on_fork=lambda: None)
+    os.write(link, b"%d " % process.pid)
+    process.work.recv(1)
+    os._exit(0)
+os.wait()
+"""
+    with ours, theirs:
+        subprocess.run([sys.executable, "-c", script], pass_fds=[theirs.fileno()], check=True, timeout=20)
+        pid = int(ours.recv(20))
+    with suppress(ProcessLookupError):
+        ended = os.pidfd_open(pid)
+        assert select.select([ended], [], [], 20)[0]
+        os.close(ended)
