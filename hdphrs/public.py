@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hdphrs import errors
+import hdphrs.errors as errors
 from hdphrs.api.calls import all_nodes, my_node, node_infos, run, spawn_at
 from hdphrs.api.future import Future, get, spawn
 from hdphrs.api.memo import InputFile

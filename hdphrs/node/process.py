@@ -115,6 +115,7 @@ class SchedulerProcess:
 
 
 def _fork(first: Callable[[], None], then: Callable[[], None], words: Sequence[str], path: Sequence[str]) -> Fork:
+    import hdphrs.scheduler.hub  # noqa: F401 - most of it is needed here too, and the copies have it then
     from hdphrs.scheduler.process import serve
 
     node = os.getpid()

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
+import hdphrs.skeletons.strategy as strategy  # not from the package, which loads all of them
 from hdphrs.api.future import Future, get
 from hdphrs.api.waiting import as_completed
 from hdphrs.errors import UsageError
-from hdphrs.skeletons import strategy
 from hdphrs.skeletons.arguments import check_callable, check_count, check_iterable
 from hdphrs.skeletons.collect import give_up
 from hdphrs.skeletons.skeleton import Skeleton

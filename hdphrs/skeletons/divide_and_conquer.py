@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, TypeVar
 
+import hdphrs.skeletons.strategy as strategy  # not from the package, which loads all of them
 from hdphrs.api.memo import mark_skeleton
-from hdphrs.skeletons import strategy
 from hdphrs.skeletons.arguments import check_callable
 from hdphrs.skeletons.collect import collect
 from hdphrs.skeletons.skeleton import Skeleton

@@ -11,8 +11,8 @@ from functools import partial
 from itertools import chain
 from typing import TypeVar
 
+import hdphrs.skeletons.strategy as strategy  # not from the package, which loads all of them
 from hdphrs.api.memo import mark_skeleton
-from hdphrs.skeletons import strategy
 from hdphrs.skeletons.arguments import check_callable, check_grain, check_items
 from hdphrs.skeletons.collect import collect
 from hdphrs.skeletons.grain import over_chunks

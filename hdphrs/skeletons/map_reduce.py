@@ -13,9 +13,9 @@ from functools import partial, reduce
 from itertools import accumulate, chain
 from typing import TypeVar
 
+import hdphrs.skeletons.strategy as strategy  # not from the package, which loads all of them
 from hdphrs.api.memo import mark_skeleton
 from hdphrs.errors import UsageError
-from hdphrs.skeletons import strategy
 from hdphrs.skeletons.arguments import check_callable, check_count, check_grain, check_items
 from hdphrs.skeletons.collect import collect
 from hdphrs.skeletons.divide_and_conquer import Plan, conquer

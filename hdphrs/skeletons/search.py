@@ -16,11 +16,11 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+import hdphrs.skeletons.strategy as strategy  # not from the package, which loads all of them
 from hdphrs.api.future import state
 from hdphrs.api.memo import mark_skeleton
 from hdphrs.api.options import task
 from hdphrs.errors import UsageError
-from hdphrs.skeletons import strategy
 from hdphrs.skeletons.arguments import check_callable, check_count
 from hdphrs.skeletons.skeleton import Skeleton
 from hdphrs.skeletons.walk import Plan, Step, search

@@ -102,3 +102,20 @@ os.wait()
         ended = os.pidfd_open(pid)
         assert select.select([ended], [], [], 20)[0]
         os.close(ended)
+
+
+def test_forked_scheduler_loads_nothing_of_ours_anew() -> None:
+    script = """
+import sys
+from hdphrs.node.process import SchedulerProcess
+from hdphrs.wire.page import Page
+if __name__ == "__main__":
+    process = SchedulerProcess(
+        Page.create(1), 0, "reliable", None, on_fork=lambda: print(*sys.modules, flush=True)
+    )
+    process.work.recv(1)  # it is ready
+    process.kill()
+"""
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=20).stdout
+    assert {"hdphrs.scheduler.hub", "hdphrs.scheduler.process"} <= set(said.split())
+    assert "trio" not in said.split()
