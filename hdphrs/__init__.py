@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from hdphrs.executor.executor import Executor as Executor
     from hdphrs.public import *  # noqa: F403
     from hdphrs.skeletons.every import *  # noqa: F403
 

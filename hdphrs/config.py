@@ -6,7 +6,7 @@ ends in `_max`; durations end in `_s`, sizes in `_bytes`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from hdphrs.records import dataclass
 
 WIRE_VERSION = 14
 """Raised with every change of a frame's meaning; nodes of different versions refuse each other."""

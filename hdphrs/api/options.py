@@ -8,7 +8,7 @@ each spawn (`use`); the others pay nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any, Final, ParamSpec, TypeVar, overload
@@ -17,6 +17,7 @@ from hdphrs.api.memo import Wish, mark_memo, mark_of
 from hdphrs.api.places import Roster, Where, is_where
 from hdphrs.errors import UsageError
 from hdphrs.protocol.tasks import NodeId
+from hdphrs.records import dataclass
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from hdphrs.errors import UsageError
 from hdphrs.protocol.tasks import NODE_IDS_MAX, ROOT, NodeId
+from hdphrs.records import dataclass
 
 SHOWN_MAX: Final = 8
 """Hosts or nodes that an error names."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +14,7 @@ from hdphrs.cluster.hosts import LOCALHOST, SLOTS_MAX, Host, read_hosts
 from hdphrs.cluster.plan import NodePlan, plan_nodes
 from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, GRACE_S, LEDGER_BYTES_MAX, SEED_MAX, SEED_VARIABLE
 from hdphrs.errors import UsageError
+from hdphrs.records import dataclass
 from hdphrs.wire.settings import (
     ADVICE_VARIABLE,
     LEDGER_VARIABLE,

@@ -10,7 +10,8 @@ import io
 import os
 import stat
 import zipfile
-from dataclasses import dataclass
+
+from hdphrs.records import dataclass
 
 ARCHIVE_BYTES_MAX = 16 << 20
 """Of the files, before they are compressed."""

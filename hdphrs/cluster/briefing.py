@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hdphrs.cluster.addresses import ANYWHERE, LOOPBACK, outward_addresses
 from hdphrs.cluster.hosts import LOCALHOST
 from hdphrs.cluster.options import RunOptions
 from hdphrs.config import JOIN_DEADLINE_S
+from hdphrs.records import dataclass
 from hdphrs.wire.settings import Credentials, NodeSettings
 
 ROOT_GRACE_S = 10.0

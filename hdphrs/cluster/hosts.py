@@ -8,10 +8,10 @@ machine too, by way of its ssh server.  A path with blanks cannot be written.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from hdphrs.errors import UsageError
+from hdphrs.records import dataclass
 
 LOCALHOST = "localhost"
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from hdphrs.cluster.plan import NodePlan
 from hdphrs.config import LEDGER_BYTES_MAX
+from hdphrs.records import dataclass
 from hdphrs.wire.settings import Streams
 
 

@@ -8,9 +8,9 @@ line `localhost slots=1` limits its share).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hdphrs.cluster.hosts import LOCALHOST, Host
+from hdphrs.records import dataclass
 
 ALL_CORES = 0
 """Slots of a node on another host that neither the hosts file nor --cores tells: as many as it can use there."""

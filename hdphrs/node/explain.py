@@ -6,10 +6,10 @@ What lives here: from the counters of all nodes to a summary, for people and for
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from hdphrs.node.figures import BUSY_US, GRAIN, NODE_CPU_US, SMALL_RATIO, median_of
+from hdphrs.records import dataclass
 
 BAR = 20
 """Signs for a core that was busy all the time, or for the most frequent tasks."""

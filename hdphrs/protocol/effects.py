@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hdphrs.protocol.messages import Message
 from hdphrs.protocol.tasks import Member, NodeId, Origin, Outcome, Parting, Spark, TaskRef
+from hdphrs.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,9 @@ take longer is `cancelling.py`'s business.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hdphrs.protocol.cancelling import Copy
 from hdphrs.protocol.tasks import Origin, Spark, TaskRef
+from hdphrs.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

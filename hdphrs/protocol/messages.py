@@ -7,8 +7,6 @@ one pair of nodes messages are in order; between different pairs there is no ord
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hdphrs.protocol.tasks import (
     FishId,
     Member,
@@ -22,6 +20,7 @@ from hdphrs.protocol.tasks import (
     Spark,
     TaskRef,
 )
+from hdphrs.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,11 @@ tracked location over-approximates the real one, and at most one copy of the new
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hdphrs.protocol.messages import Auth, Denied, Obsolete, Req
 from hdphrs.protocol.tasks import Crash, NodeId, Origin, Orphan, Outcome, Parting, Piece, Spark, Task, TaskRef, Verdict
+from hdphrs.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

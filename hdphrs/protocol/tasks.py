@@ -5,9 +5,11 @@ What lives here: immutable data.  Payloads are opaque bytes; nothing in this pac
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import NamedTuple, NewType
+
+from hdphrs.records import dataclass
 
 NodeId = NewType("NodeId", int)
 """Names a node for ever: ids are handed out by the root in joining order and never used again."""

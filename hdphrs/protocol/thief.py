@@ -8,13 +8,13 @@ ever (hole R5).  Several are out at a time, each to another victim (hole R20).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from hdphrs.config import CoreConfig
 from hdphrs.protocol.effects import Send
 from hdphrs.protocol.messages import Fish
 from hdphrs.protocol.quiet import Quiet
 from hdphrs.protocol.tasks import ROOT, FishId, NodeId
+from hdphrs.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hdphrs.config import CoreConfig
 from hdphrs.protocol.effects import Effect, Send
@@ -23,6 +23,7 @@ from hdphrs.protocol.quiet import Quiet
 from hdphrs.protocol.sparkpool import Sparkpool
 from hdphrs.protocol.supervisor import Supervisor
 from hdphrs.protocol.tasks import UNASKED, FishId, NodeId, RequestId, Spark
+from hdphrs.records import dataclass
 
 
 @dataclass(slots=True)

@@ -12,10 +12,9 @@ What lives here: the greetings as types, to and from plain lists.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hdphrs.errors import ProtocolError
 from hdphrs.protocol.tasks import NodeId
+from hdphrs.records import dataclass
 from hdphrs.wire.items import unpack_address, unpack_natural, unpack_str
 
 

@@ -6,7 +6,6 @@ What lives here: the interface that `tcp.py` implements with sockets and `memory
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import trio
@@ -14,6 +13,7 @@ import trio
 from hdphrs.protocol.events import Arrived, Received, Suspected
 from hdphrs.protocol.messages import Message
 from hdphrs.protocol.tasks import Member, NodeId
+from hdphrs.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import trio
@@ -18,6 +17,7 @@ from hdphrs.errors import ProtocolError
 from hdphrs.protocol.events import Received, Suspected
 from hdphrs.protocol.messages import Message
 from hdphrs.protocol.tasks import NodeId
+from hdphrs.records import dataclass
 from hdphrs.transport.detector import Detector
 from hdphrs.transport.greeting import IsFenced, NotMe, Resume, Resumed, Wait, pack_greeting, unpack_answer
 from hdphrs.transport.interface import Deliver, Fenced, Noted, Said, Told

@@ -11,9 +11,9 @@ import ssl
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from hdphrs.errors import UsageError
+from hdphrs.records import dataclass
 from hdphrs.wire.settings import Credentials
 
 

@@ -32,7 +32,7 @@ from typing import Any, Final
 
 from hdphrs.protocol.tasks import KEY_BYTES
 from hdphrs.wire.capture import _cells, _codes, _global_names
-from hdphrs.wire.modules import UnknownMeaningError, installed_as, source_of
+from hdphrs.wire.modules import OURS, UnknownMeaningError, installed_as, source_of
 from hdphrs.wire.pickling import PICKLE_PROTOCOL, PLAIN, Cached, by_reference
 
 FORM: Final = 2
@@ -308,8 +308,11 @@ class _Meaning:
 
     def _draws_from(self, module: ModuleType | None, names: Iterable[str]) -> None:
         """Whether one of these attributes of a module, if it is one of its, draws random numbers."""
-        known = {} if module is None else vars(module)
-        self.draws = self.draws or any(DRAWS_MARK in getattr(known.get(name), "__dict__", ()) for name in names)
+        if module is None or self.draws:
+            return
+        ours = module.__name__ == OURS  # loads its names when they are asked for
+        known = (getattr(module, name, None) if ours else vars(module).get(name) for name in names)
+        self.draws = any(DRAWS_MARK in getattr(value, "__dict__", ()) for value in known)
 
     def _builtin(self, function: Any) -> None:
         owner = function.__self__

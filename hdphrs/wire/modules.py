@@ -21,7 +21,7 @@ from typing import Final
 
 _INSTALLED_DIRECTORIES: Final = ("site-packages", "dist-packages")
 _STANDARD: Final = sys.stdlib_module_names | set(sys.builtin_module_names)
-_OURS: Final = "hdphrs"
+OURS: Final = "hdphrs"
 
 
 class UnknownMeaningError(Exception):
@@ -37,8 +37,8 @@ def installed_as(name: str) -> str | None:
     top = name.partition(".")[0]
     if top in _STANDARD:
         return "python"
-    if top == _OURS:
-        return f"{_OURS} {getattr(sys.modules[_OURS], '__version__', '')}"
+    if top == OURS:
+        return f"{OURS} {getattr(sys.modules[OURS], '__version__', '')}"
     origin = _origin(_spec(name))
     if origin is None or not any(part in _INSTALLED_DIRECTORIES for part in Path(origin).parts):
         return None

@@ -8,10 +8,11 @@ how their fields are packed; see `codec.py` for messages, `trace.py` for events 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Generic, TypeVar, get_type_hints
 
 from hdphrs.errors import ProtocolError
+from hdphrs.records import dataclass
 
 T = TypeVar("T")
 

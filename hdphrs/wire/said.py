@@ -15,13 +15,13 @@ scheduler's pipes, and shown in the program (`hdphrs/program/echo.py`); no node 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Final, NamedTuple
 
 import msgpack
 
 from hdphrs.errors import ProtocolError
+from hdphrs.records import dataclass
 from hdphrs.wire.framing import decode_object
 
 TEXT: Final = 0

@@ -9,16 +9,18 @@ an argument, an environment listing or a file, and no node outlives its launcher
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from enum import IntEnum
 from typing import IO, Any
 
 from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, GRACE_S, JOIN_DEADLINE_S, LEDGER_BYTES_MAX, WIRE_VERSION
 from hdphrs.errors import ProtocolError, StartError
+from hdphrs.records import dataclass
 from hdphrs.wire.framing import HEADER_BYTES, FrameDecoder, encode_frame
 from hdphrs.wire.stacks import room_for_children
 
@@ -147,7 +149,7 @@ class NodeSettings:
 
 
 def _versions() -> dict[str, Any]:
-    return {"wire": WIRE_VERSION, "python": ".".join(map(str, sys.version_info[:2]))}
+    return {"wire": WIRE_VERSION, "python": ".".join(platform.python_version_tuple()[:2])}
 
 
 def encode_settings(settings: NodeSettings) -> bytes:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from struct import Struct
 from typing import Any, Final, TypeVar
@@ -28,6 +27,7 @@ from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.tasks import Crash, Origin, Outcome, Task, TaskRef
+from hdphrs.records import dataclass
 from hdphrs.wire import codec as c
 from hdphrs.wire import items as i
 from hdphrs.wire.framing import decode_object, encode_object
