@@ -25,6 +25,7 @@ ORPHAN_S = 1.5
 async def obey_signals(driver: Driver, grace_s: float) -> None:
     """SIGTERM and `LEAVE_SIGNAL`.  The root cannot leave; with SIGTERM the run ends."""
     terminated = False
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as it is again behind this block: it ends already, or begins anew
     with trio.open_signal_receiver(signal.SIGTERM, LEAVE_SIGNAL) as signals:
         async for number in signals:
             if driver.core.me == ROOT:
