@@ -217,7 +217,7 @@ class Host:
         if self.is_leaving and halt.reason is None:
             self.parted = True
             self._cluster.forget(self)
-            self._world.post(self._cluster.network.until_seen_off_ns(self), self.end, halt)
+            self._world.post(self._cluster.network.until_heard_ns(self, self._cluster.root), self.end, halt)
         else:
             self.end(halt)
 

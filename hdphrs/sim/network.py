@@ -18,7 +18,7 @@ from hdphrs.audit.scan import Flight
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.messages import Message
 from hdphrs.protocol.pieces import size_of
-from hdphrs.protocol.tasks import ROOT, NodeId
+from hdphrs.protocol.tasks import NodeId
 from hdphrs.sim.draw import Draw
 from hdphrs.sim.world import FOLD, MASK, World
 
@@ -148,9 +148,9 @@ class Network:
             self._world.tally("repeats")
             receiver.receive(link.sender.node, message)
 
-    def until_seen_off_ns(self, sender: Host) -> int:
-        """How long until the root has got what this host has sent to it."""
-        return max(0, self.link(sender, self.hosts[ROOT]).arrives_ns - self._world.now_ns) + 1
+    def until_heard_ns(self, sender: Host, receiver: Host) -> int:
+        """How long until it has got all that this host has sent to it."""
+        return max(0, self.link(sender, receiver).arrives_ns - self._world.now_ns) + 1
 
     # ---- acquaintance, fences and deaths ---------------------------------------------------------------------
 

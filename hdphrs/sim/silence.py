@@ -48,8 +48,16 @@ class Silence:
             self.find_refused(observer, peer)
 
     def find_refused(self, observer: Host, peer: Host) -> None:
-        """Its port refuses: `observer` finds out, if it can reach it."""
-        self._world.post(self._chance.randrange(self._notice_ns), self._dial, (observer, peer))
+        """Its port refuses: `observer` finds out, if it can reach it.
+
+        It dials when the connection has ended, that is when it has got all that was written to it; and the refusal
+        needs its time.
+        """
+        network = self._network
+        ended_ns = network.until_heard_ns(peer, observer)
+        there_and_back_ns = network.link(observer, peer).latency_ns + network.link(peer, observer).latency_ns
+        delay_ns = ended_ns + there_and_back_ns + self._chance.randrange(self._notice_ns)
+        self._world.post(delay_ns, self._dial, (observer, peer))
         self.watch(observer, peer)
 
     def hears(self, observer: Host, peer: Host) -> bool:
