@@ -64,6 +64,7 @@ class Books:
         self._totals = totals
         self._told_s: dict[Origin, float] = {}
         """By scheduler: its own work that others know of."""
+        self._leaving_s = 0.0
         self._by_future: dict[tuple[Origin, int], _Shares] = {}
         self._by_path: dict[bytes, _Shares] = {}
         """Of results that are being handled just now."""
@@ -80,9 +81,9 @@ class Books:
             shares.own_s, shares.here_s = 0.0, own_s + here_s
 
     def give(self, origin: Origin, own_s: float, here_s: float) -> None:
-        """A scheduler's share of something leaves the node."""
+        """A scheduler's share of something is about to leave the node; with `settle` it has left."""
         self._tell(origin, own_s)
-        self._totals[Totals.AWAY] += own_s + here_s
+        self._leaving_s += own_s + here_s
 
     def deliver(self, origin: Origin, slot: int, outcome: list[object]) -> list[Any]:
         """The message that fills a scheduler's future."""
@@ -102,7 +103,9 @@ class Books:
                     shares.message[3:] = 0.0, 0.0
 
     def settle(self) -> None:
-        """What a scheduler has said is done with."""
+        """What a scheduler has said is done with, and what others are to know of it has been sent."""
+        self._totals[Totals.AWAY] += self._leaving_s
+        self._leaving_s = 0.0
         self._by_future.clear()
         self._by_path.clear()
 

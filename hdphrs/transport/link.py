@@ -6,12 +6,13 @@ over the next one) or in a `ProtocolError` (the peer speaks nonsense: there will
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import trio
 
 from hdphrs.errors import ProtocolError
 from hdphrs.protocol.messages import Message
+from hdphrs.protocol.tasks import NodeId
 from hdphrs.transport.session import Session
 from hdphrs.transport.streams import FrameStream, Lost
 from hdphrs.wire.codec import unpack_message
@@ -22,6 +23,7 @@ class Link:
 
     Args:
         on_message: takes each new message, at once.
+        hear_out: what the peer says of the death of another node is taken in after this.
         on_bytes: called, with nothing, whenever anything at all has arrived and been taken in.
     """
 
@@ -31,11 +33,13 @@ class Link:
         session: Session,
         on_message: Callable[[Message], None],
         on_bytes: Callable[[], None],
+        hear_out: Callable[[NodeId], Awaitable[None]],
     ) -> None:
         self._stream = stream
         self._session = session
         self._on_message = on_message
         self._on_bytes = on_bytes
+        self._hear_out = hear_out
         self._scope = trio.CancelScope()
         self._closed = False
         self._something_to_write = trio.Event()
@@ -66,6 +70,11 @@ class Link:
         if self._rest or self._session.has_to_write:
             self.wake()
 
+    @property
+    def has_unread(self) -> bool:
+        """Something has arrived that is not taken in, or the end of the connection has."""
+        return not self._closed and self._stream.has_unread
+
     def close(self) -> None:
         """End `run`.  From now on the link leaves its session alone, so that another may take it over."""
         self._closed = True
@@ -91,6 +100,11 @@ class Link:
                     return
                 self._session.on_bytes(count, amid=self._stream.amid)
                 for frame in frames:
+                    accused = self._session.accused(frame)
+                    if accused is not None:
+                        await self._hear_out(accused)
+                        if self._closed:
+                            return
                     packed = self._session.on_frame(frame)
                     if packed is not None:
                         self._on_message(unpack_message(packed))

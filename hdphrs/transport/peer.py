@@ -8,7 +8,7 @@ suspect within milliseconds.  A host that answers nothing is left to the detecto
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import trio
@@ -43,6 +43,8 @@ class Surroundings:
     deliver: Deliver
     detector: Detector
     detect_after_s: float
+    hear_out: Callable[[NodeId], Awaitable[None]]
+    """Take in what has arrived from a node before the end of its connection."""
 
 
 class Peer:
@@ -159,7 +161,7 @@ class Peer:
             stream.close()
             self._bar(error)
             return False
-        link = self.link = Link(stream, self.session, self._on_message, self.hear)
+        link = self.link = Link(stream, self.session, self._on_message, self.hear, self._around.hear_out)
         self.hear()
         try:
             ending = await link.run()

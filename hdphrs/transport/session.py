@@ -32,7 +32,9 @@ from typing import Any, Final, NamedTuple
 
 from hdphrs.api.board import FIND_BYTES_MAX, TOPIC_BYTES_MAX, TOPICS_MAX
 from hdphrs.errors import ProtocolError
+from hdphrs.protocol.tasks import NodeId
 from hdphrs.wire.bulk import Bulk
+from hdphrs.wire.codec import accused
 from hdphrs.wire.framing import PIECE_BYTES, TOKEN, encode_body, encode_frame, frame_of, piece_head, plain_frame
 from hdphrs.wire.items import unpack_bytes, unpack_many, unpack_natural, unpack_seconds
 from hdphrs.wire.said import lost_with
@@ -247,6 +249,11 @@ class Session:
                 self._owes_ack = True
                 return None
         raise ProtocolError("not a frame of a session")
+
+    def accused(self, frame: Any) -> NodeId | None:
+        """Of whom a frame says that it is dead, or may be; it is not taken in yet."""
+        is_data = type(frame) is list and len(frame) == 3 and frame[0] == DATA and type(frame[2]) is list
+        return accused(frame[2]) if is_data else None
 
     def on_bytes(self, count: int, *, amid: bool) -> None:
         """So many bytes of frames have arrived, the last of which may be `amid` a frame or a large payload."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import select
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
@@ -144,6 +145,15 @@ class FrameStream:
                 return os.read(self._raw.socket.fileno(), size)
             except BlockingIOError:
                 continue
+
+    @property
+    def has_unread(self) -> bool:
+        """Something has arrived that `read` has not seen, or the end of the connection has."""
+        if self._raw.socket.fileno() < 0:
+            return False
+        poll = select.poll()
+        poll.register(self._raw.socket, select.POLLIN)
+        return bool(poll.poll(0))
 
     def write_now(self, data: bytes) -> int:
         """As much of it as the kernel takes at once; the rest is for `write`, which finds out if the connection has

@@ -44,6 +44,11 @@ HEARTBEATS_IN_DETECTION: Final = 4
 """A connection with nothing to say is used so many times in the time that makes its peer suspect."""
 
 
+HEAR_OUT_TURNS: Final = 64
+"""So many turns of the event loop an accusation waits at most while its node is heard out: at two turns a read, for
+8 MB."""
+
+
 class _Ticket:
     """A newcomer that waits to be admitted."""
 
@@ -82,7 +87,7 @@ class TcpTransport:
         self._me = node
         self._heartbeat_s = detect_after_s / HEARTBEATS_IN_DETECTION
         self._detector = Detector(detect_after_s, late_s_max=self._heartbeat_s)
-        self._around = Surroundings(secret, tls, deliver, self._detector, detect_after_s)
+        self._around = Surroundings(secret, tls, deliver, self._detector, detect_after_s, self._hear_out)
         self._peers: dict[NodeId, Peer] = {}
         self._fenced: set[NodeId] = set()
         self._held = False
@@ -343,6 +348,15 @@ class TcpTransport:
                     if not watched and peer.session.settled:
                         self._detector.excuse(peer.node, now)
                 next_tick = now + tick_s
+
+    async def _hear_out(self, node: NodeId) -> None:
+        """A node that is said to be dead is fenced, and what it has said last would be lost if that were not read yet:
+        results that would be computed again, for nothing."""
+        peer = self._peers.get(node)
+        for _ in range(HEAR_OUT_TURNS):
+            if peer is None or peer.link is None or not peer.link.has_unread:
+                return
+            await trio.lowlevel.checkpoint()
 
     def _peer(self, node: NodeId) -> Peer:
         peer = self._peers.get(node)

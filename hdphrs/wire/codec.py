@@ -10,6 +10,7 @@ Unpacking believes nothing: an unknown kind, a wrong number of fields or a wrong
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from hdphrs.protocol import messages as m
@@ -99,6 +100,13 @@ def unpack_message(packed: object) -> m.Message:
     return _MESSAGES.unpack(packed)
 
 
+def accused(packed: Sequence[object]) -> NodeId | None:
+    """The node of which `[kind, field, ...]` says that it is dead, or may be."""
+    if packed and packed[0] in _ACCUSATIONS and len(packed) > 1 and type(packed[1]) is int:
+        return NodeId(packed[1])
+    return None
+
+
 # How a field is packed, by its annotation.
 
 
@@ -139,3 +147,5 @@ BY_ANNOTATION: Final[dict[Any, tuple[Pack, Unpack]]] = {
 
 
 _MESSAGES: Final = Rows[m.Message]("message", ROWS, BY_ANNOTATION)
+
+_ACCUSATIONS: Final = frozenset(kind for kind, message in ROWS.items() if message in (m.Suspect, m.DeadNode))

@@ -42,6 +42,8 @@ def shares_of(message: list[object]) -> list[object]:
 
 def test_what_other_nodes_know_is_not_at_risk(books: Books, page: Page) -> None:
     books.finish(ONE, TaskRef(OTHER, ONE, 0), PATH, 2.0, 1.0)
+    assert books.work([busy(page, 5.0)]).at_risk_s == 5.0  # not sent yet
+    books.settle()
     work = books.work([busy(page, 5.0)])
     assert work == Work(done_s=5.0, away_s=3.0, lost_s=0.0)
     assert work.at_risk_s == 2.0
@@ -61,6 +63,7 @@ def test_share_that_goes_to_the_root_as_a_piece_is_not_handed_on(books: Books) -
     message = books.deliver(ONE, 7, [])
     books.keep([Piece(PATH, b"", Outcome(Verdict.VALUE, b"")), Piece(b"other", b"", Outcome(Verdict.VALUE, b""))])
     assert shares_of(message) == [0.0, 0.0]
+    books.settle()
     assert books.work([]).away_s == 3.0
 
 
@@ -68,6 +71,7 @@ def test_dead_scheduler_loses_what_it_has_told_nobody(books: Books, page: Page) 
     books.finish(ONE, TaskRef(ME, TWO, 0), PATH, 2.0, 0.0)  # to another scheduler
     books.finish(ONE, TaskRef(ME, ONE, 1), PATH, 1.0, 0.0)  # to itself
     books.give(ONE, 0.5, 0.0)  # a piece
+    books.settle()
     books.bury(ONE, busy(page, 5.0))
     assert books.work([]) == Work(done_s=5.0, away_s=0.5, lost_s=2.5)
 

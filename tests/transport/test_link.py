@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import trio
 
-from hdphrs.protocol.messages import Message
+from hdphrs.protocol.messages import DeadNode, Message, Suspect
+from hdphrs.protocol.tasks import NodeId
 from hdphrs.transport.link import Link
 from hdphrs.transport.session import Session
 from hdphrs.transport.streams import FrameStream, Lost
@@ -40,10 +42,14 @@ class SlowStream(FrameStream):
         pass
 
 
+async def nobody(node: NodeId) -> None:
+    raise AssertionError(f"node {node} is heard out")
+
+
 def test_closed_link_that_was_writing_leaves_the_rest_to_its_successor() -> None:
     async def main() -> None:
         session, stream = Session(), SlowStream()
-        link = Link(stream, session, lambda _: None, lambda: None)
+        link = Link(stream, session, lambda _: None, lambda: None, nobody)
         session.push([1])
         async with trio.open_nursery() as nursery:
             nursery.start_soon(link.run)
@@ -61,7 +67,7 @@ def test_closed_link_that_was_writing_leaves_the_rest_to_its_successor() -> None
 def test_closed_link_that_was_about_to_write_leaves_everything_to_its_successor() -> None:
     async def main() -> None:
         session, stream = Session(), SlowStream()
-        link = Link(stream, session, lambda _: None, lambda: None)
+        link = Link(stream, session, lambda _: None, lambda: None, nobody)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(link.run)
             await settle()
@@ -79,7 +85,7 @@ def test_closed_link_that_was_reading_delivers_nothing_any_more() -> None:
     async def main() -> None:
         session, stream = Session(), SlowStream()
         delivered: list[Message] = []
-        link = Link(stream, session, delivered.append, lambda: None)
+        link = Link(stream, session, delivered.append, lambda: None, nobody)
         stream.frames = [[0, 1, pack_message(numbered(1))]]
         async with trio.open_nursery() as nursery:
             nursery.start_soon(link.run)
@@ -101,10 +107,47 @@ def test_driver_that_fences_a_peer_because_of_a_message_hears_nothing_after_it()
             delivered.append(message)
             link.close()
 
-        link = Link(stream, session, deliver, lambda: None)
+        link = Link(stream, session, deliver, lambda: None, nobody)
         stream.frames = [[0, 2, pack_message(numbered(2))], [0, 1, pack_message(numbered(1))]]
         stream.release.set()
         await link.run()
         assert delivered == [numbered(1)]
+
+    run(main)
+
+
+@pytest.mark.parametrize("accusation", [Suspect(NodeId(2)), DeadNode(NodeId(2), 1)])
+def test_who_is_said_to_be_dead_is_heard_out_before_that_is_taken_in(accusation: Message) -> None:
+    async def main() -> None:
+        session, stream = Session(), SlowStream()
+        delivered: list[object] = []
+
+        async def hear_out(node: NodeId) -> None:
+            assert session.received == 1
+            delivered.append(node)
+
+        link = Link(stream, session, delivered.append, lambda: None, hear_out)
+        stream.frames = [[0, 2, pack_message(accusation)], [0, 1, pack_message(numbered(1))]]
+        stream.release.set()
+        await link.run()
+        assert delivered == [numbered(1), 2, accusation]
+
+    run(main)
+
+
+def test_accusation_on_a_link_that_closes_while_the_accused_is_heard_out_is_left_to_its_successor() -> None:
+    async def main() -> None:
+        session, stream = Session(), SlowStream()
+        delivered: list[Message] = []
+
+        async def hear_out(node: NodeId) -> None:
+            link.close()
+
+        link = Link(stream, session, delivered.append, lambda: None, hear_out)
+        stream.frames = [[0, 1, pack_message(Suspect(NodeId(2)))]]
+        stream.release.set()
+        await link.run()
+        assert not delivered
+        assert session.received == 0
 
     run(main)

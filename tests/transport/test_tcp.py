@@ -14,7 +14,7 @@ from trio.testing import MockClock
 import hdphrs.wire.framing
 from hdphrs.errors import CannotTravelError, InternalError, StartError, UsageError
 from hdphrs.protocol.events import Arrived, Received, Suspected
-from hdphrs.protocol.messages import Code, Message, Term, Welcome
+from hdphrs.protocol.messages import Code, Message, Suspect, Term, Welcome
 from hdphrs.protocol.tasks import ROOT, Member, NodeId
 from hdphrs.transport import Fenced, Noted, Said, Told
 from hdphrs.transport.greeting import Join, pack_greeting
@@ -422,6 +422,45 @@ def test_port_that_belongs_to_another_node_now_tells_that_the_member_is_gone() -
             three.transport.connect(Member(ONE, "localhost", 1, two.member.address, 1))
             with trio.fail_after(0.5):
                 assert await three.inbox.next() == Suspected(ONE)
+
+    run(main)
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_last_words_of_the_dead_are_heard_before_the_accusation_that_has_arrived_too(ended: bool) -> None:
+    """A root that had no turn for a while finds both, and reads its connections in any order."""
+
+    async def main() -> None:
+        async with cluster() as c:
+            root, one = await c.pair()
+            for node in map(NodeId, range(2, 12)):
+                dying = await c.join()
+                await settle()
+                words = [numbered(number) for number in range(3)]
+                for sender, messages in ((dying, words), (one, [Suspect(node)])):
+                    sender.transport.hold()
+                    for message in messages:
+                        sender.transport.send(ROOT, message)
+                    sender.transport.release()
+                if ended:
+                    dying.transport.fence(ROOT)
+                assert [await root.inbox.next() for _ in words] == [Received(node, word) for word in words]
+                assert await root.inbox.next() == Received(ONE, Suspect(node))
+                root.transport.fence(node)
+
+    run(main)
+
+
+def test_accusation_of_a_node_that_talks_on_is_taken_in_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        async with cluster() as c:
+            root, one = await c.pair()
+            await c.join()
+            monkeypatch.setattr(FrameStream, "has_unread", True)
+            one.transport.send(ROOT, Suspect(TWO))
+            one.transport.send(ROOT, Suspect(NodeId(3)))  # nobody that it knows
+            assert await root.inbox.next() == Received(ONE, Suspect(TWO))
+            assert await root.inbox.next() == Received(ONE, Suspect(NodeId(3)))
 
     run(main)
 
