@@ -13,13 +13,12 @@ from functools import partial
 
 import pytest
 import trio
-import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hdphrs.protocol.paths import show_path
 from hdphrs.protocol.tasks import ROOT, NodeId, Task
-from tests.node.virtual import FOREVER_S, Happening, VirtualCluster, tree
+from tests.node.virtual import FOREVER_S, Happening, VirtualCluster, run_virtually, tree
 
 LEVELS = 5
 COST_S = 0.1
@@ -47,7 +46,7 @@ def compute(cluster: VirtualCluster, happenings: Callable[[], Sequence[Happening
         with trio.fail_after(LONG_S / 2):  # virtual seconds
             return await cluster.compute(tree(LEVELS, COST_S), happenings)
 
-    return trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    return run_virtually(main, cluster.seed)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

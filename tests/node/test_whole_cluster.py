@@ -6,10 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import pytest
-import trio
-import trio.testing
 
-from tests.node.virtual import Happening, VirtualCluster, tree
+from tests.node.virtual import Happening, VirtualCluster, run_virtually, tree
 
 LEVELS = 7
 COST_S = 0.1
@@ -22,7 +20,7 @@ def compute(cluster: VirtualCluster, happenings: Callable[[], Sequence[Happening
     async def main() -> tuple[int, float]:
         return await cluster.compute(tree(LEVELS, COST_S), happenings)
 
-    return trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    return run_virtually(main, cluster.seed)
 
 
 @pytest.mark.parametrize(("nodes", "cores"), [(1, 1), (1, 4), (4, 1), (3, 2), (16, 1)])

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import trio
+import trio.testing
+from trio._core import _run
 
 from hdphrs.api.board import Board
 from hdphrs.config import CoreConfig
 from hdphrs.node.books import Work
 from hdphrs.node.driver import Driver
 from hdphrs.node.recorder import Recorder
-from hdphrs.protocol.events import Begun, Exported, Finished, Hungry, SchedulerDied, SchedulerUp, Terminate
+from hdphrs.protocol.events import Begun, Event, Exported, Finished, Hungry, SchedulerDied, SchedulerUp, Terminate
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.paths import PROGRAM_PATH, child_path
 from hdphrs.protocol.tasks import PROGRAM, ROOT, Crash, NodeId, Origin, Outcome, Piece, Spark, Task, TaskRef, Verdict
@@ -28,6 +30,8 @@ from hdphrs.transport.memory import ADDRESS, MemoryNetwork
 from hdphrs.wire import local
 from hdphrs.wire.items import unpack_outcome
 from hdphrs.wire.trace import Header
+
+T = TypeVar("T")
 
 JOIN_S = 60.0
 ROOM = 16
@@ -39,6 +43,13 @@ Happening = tuple[float, Callable[[], None]]
 def tree(levels: int, cost_s: float, path: bytes = PROGRAM_PATH) -> Task:
     """A task of this shape."""
     return Task(f"tree {levels}", path, b"", f"{levels} {cost_s}".encode())
+
+
+def run_virtually(main: Callable[[], Awaitable[T]], seed: int) -> T:
+    """Run in virtual time; a seed determines in which order trio takes tasks that could go on at the same time."""
+    _run.__dict__["_ALLOW_DETERMINISTIC_SCHEDULING"] = True
+    _run._r.seed(seed)
+    return trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
 FOREVER_S = 1e6
@@ -75,7 +86,7 @@ class VirtualScheduler:
 
     def up(self) -> None:
         """Report for work."""
-        self._driver.handle([SchedulerUp(self.origin)])
+        self._say(SchedulerUp(self.origin))
         self._look()
 
     def start(self, sparks: Sequence[Spark]) -> None:
@@ -119,7 +130,12 @@ class VirtualScheduler:
             self._nursery.start_soon(self._live, self.running)
         elif not self._hungry:
             self._hungry = True
-            self._driver.handle([Hungry(self.origin, ROOM)])
+            self._say(Hungry(self.origin, ROOM))
+
+    def _say(self, event: Event) -> None:
+        """Tell the node; a task that was about to go on when this process was killed says nothing any more."""
+        if not self._dead:
+            self._driver.handle([event])
 
     async def _look_again(self) -> None:
         self._look()
@@ -134,7 +150,7 @@ class VirtualScheduler:
     async def _run(self, spark: Spark) -> None:
         levels, cost = spark.task.payload.split()
         if spark.task.timeout_s:
-            self._driver.handle([Begun(self.origin, spark.ref, spark.replica)])
+            self._say(Begun(self.origin, spark.ref, spark.replica))
         with trio.CancelScope() as scope:
             if float(cost) == FOREVER_S:
                 self._endless[spark.ref, spark.replica] = scope
@@ -150,7 +166,7 @@ class VirtualScheduler:
             await self._enter(spark)
             value = sum(future.value for future in futures)
         result = (spark.ref, spark.replica, outcome or Outcome(Verdict.VALUE, str(value).encode()))
-        self._driver.handle([Finished(self.origin, (result,))])
+        self._say(Finished(self.origin, (result,)))
         self._leave()
 
     def _leave(self) -> None:
@@ -168,7 +184,7 @@ class VirtualScheduler:
         children = [self._cluster.child(levels, cost_s, child_path(parent.path, i)) for i in range(2)]
         futures = [Unfilled(task) for task in children]
         self._futures += futures
-        self._driver.handle([Exported(self.origin, tuple(enumerate(children, slot)))])
+        self._say(Exported(self.origin, tuple(enumerate(children, slot))))
         return futures
 
 

@@ -10,8 +10,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import trio
-import trio.testing
 
 from hdphrs import __version__
 from hdphrs.config import CoreConfig
@@ -26,7 +24,7 @@ from hdphrs.protocol.supervisor import Supervisor
 from hdphrs.protocol.tasks import NodeId, Spark
 from hdphrs.wire.trace import Header, Record, TraceFile, encode_header, encode_record, first_line
 from tests.node.test_whole_cluster import between
-from tests.node.virtual import Happening, VirtualCluster, tree
+from tests.node.virtual import Happening, VirtualCluster, run_virtually, tree
 
 LEVELS = 5
 COST_S = 0.1
@@ -63,7 +61,7 @@ def record(folder: Path, disturb: Disturb = nothing, *, nodes: int = 4, seed: in
         value, _ = await cluster.compute(tree(LEVELS, COST_S), lambda: disturb(cluster))
         return value
 
-    assert trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0)) == 2**LEVELS
+    assert run_virtually(main, seed) == 2**LEVELS
 
 
 @pytest.fixture(scope="module")
