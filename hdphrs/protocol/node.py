@@ -44,7 +44,7 @@ from hdphrs.protocol.pieces import Pieces, piece_of
 from hdphrs.protocol.quiet import Quiet
 from hdphrs.protocol.reruns import Reruns, whole
 from hdphrs.protocol.retained import Retained
-from hdphrs.protocol.schedulers import Schedulers
+from hdphrs.protocol.schedulers import Schedulers, crashed
 from hdphrs.protocol.sparkpool import Sparkpool
 from hdphrs.protocol.stragglers import Stragglers
 from hdphrs.protocol.supervisor import Adopted, Record, Supervisor, copy_of
@@ -366,8 +366,7 @@ class Node:
         for slot, task in tasks:
             crashes = crashes_of(task.path)
             if self.schedulers.is_given_up(task, crashes):
-                outcome = Outcome(Verdict.CRASHED, task.name.encode(), crashes)
-                effects.append(self._deliver(TaskRef(me, origin, slot), outcome))
+                effects.append(self._deliver(TaskRef(me, origin, slot), crashed(task, crashes)))
                 continue
             spark = register(TaskRef(me, origin, slot), task, crashes, left_of(origin, task.path))
             if spark.pieces:
@@ -390,7 +389,7 @@ class Node:
         pieces = self._left_of(ref.origin, task.path)
         self._count("placed")
         if self.schedulers.is_given_up(task, crashes):
-            return [self._deliver(ref, Outcome(Verdict.CRASHED, task.name.encode(), crashes))]
+            return [self._deliver(ref, crashed(task, crashes))]
         if self.members.is_going(node):
             self.pool.add(self.supervisor.register(ref, task, crashes, pieces))
             return []
@@ -769,11 +768,8 @@ class Node:
             self.victim.stir(now)  # before anybody gets them
         if leaving and self._holds_something():
             self.leaving.stir()
-        for origin, sparks in schedulers.assign(threads_only=leaving) if schedulers.hungry and len(pool) else ():
-            self._count("tasks_started", len(sparks))
-            for digest, data in self.code.missing(("scheduler", origin), sparks):
-                effects.append(Teach(origin, digest, data))
-            effects.append(Start(origin, tuple(sparks)))
+        if schedulers.hungry and len(pool):
+            effects += self._hand_out(threads_only=leaving)
         if self.victim.parked:
             effects += self.victim.serve_parked()
         if leaving:
@@ -794,6 +790,19 @@ class Node:
             self._demanding = wanted
             effects.append(Demand(wanted))
         return [*effects, *self._part(now)] if leaving else effects
+
+    def _hand_out(self, *, threads_only: bool) -> list[Effect]:
+        """Tasks for the hungry."""
+        effects: list[Effect] = []
+        handed, given_up = self.schedulers.assign(threads_only=threads_only)
+        for origin, sparks in handed:
+            self._count("tasks_started", len(sparks))
+            for digest, data in self.code.missing(("scheduler", origin), sparks):
+                effects.append(Teach(origin, digest, data))
+            effects.append(Start(origin, tuple(sparks)))
+        for ref, replica, outcome in given_up:
+            effects += self._answer(ref, replica, outcome)
+        return effects
 
     def _double(self, stragglers: Iterable[TaskRef]) -> list[Effect]:
         """Start these once more."""

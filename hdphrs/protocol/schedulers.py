@@ -78,13 +78,20 @@ class Schedulers:
             del self._hungry[origin]
             self._up[origin].room = 0
 
-    def assign(self, *, threads_only: bool = False) -> list[tuple[Origin, list[Spark]]]:
+    def assign(
+        self, *, threads_only: bool = False
+    ) -> tuple[list[tuple[Origin, list[Spark]]], list[tuple[TaskRef, int, Outcome]]]:
         """Hand tasks to the hungry, in the order in which they asked: a fair share, few when few are left.
 
         Args:
             threads_only: nothing that may migrate.
+
+        Returns:
+            Who gets what; and results for those of which another copy has used up their attempts meanwhile, as `fall`
+            has them.
         """
         handed: list[tuple[Origin, list[Spark]]] = []
+        given_up: list[tuple[TaskRef, int, Outcome]] = []
         pool = self._pool
         left = len(pool) - pool.stealable if threads_only else len(pool)
         while self._hungry and left:
@@ -99,8 +106,11 @@ class Schedulers:
                 if self._is_wanted(spark):
                     key = (spark.ref, spark.replica)
                     assert key not in scheduler.held, f"two copies of {spark.ref}#{spark.replica}"
-                    if self._blame and len(self.crashes_of(spark.task.path)) > len(spark.crashes):
-                        spark = replace(spark, crashes=self.crashes_of(spark.task.path))  # so that it runs carefully
+                    if self._blame and len(crashes := self.crashes_of(spark.task.path)) > len(spark.crashes):
+                        if self.is_given_up(spark.task, crashes):
+                            given_up.append((*key, crashed(spark.task, crashes)))
+                            continue
+                        spark = replace(spark, crashes=crashes)  # so that it runs carefully
                     scheduler.held[key] = spark
                     if spark.pieces:
                         scheduler.again[key] = spark
@@ -109,7 +119,7 @@ class Schedulers:
                 scheduler.room = 0
                 del self._hungry[origin]
                 handed.append((origin, sparks))
-        return handed
+        return handed, given_up
 
     def copy(self, origin: Origin, ref: TaskRef, replica: int) -> Spark:
         """What a scheduler has got and not answered."""
@@ -178,8 +188,7 @@ class Schedulers:
             if not self.is_given_up(spark.task, blamed.crashes):
                 survivors.append(blamed)
             else:
-                verdict = Outcome(Verdict.CRASHED, spark.task.name.encode(), blamed.crashes)
-                given_up.append((*key, verdict))
+                given_up.append((*key, crashed(spark.task, blamed.crashes)))
         return survivors, given_up
 
     def convict(self, path: bytes, crashes: tuple[Crash, ...]) -> None:
@@ -200,3 +209,8 @@ class Schedulers:
         self._blame[path] = crashes
         if len(self._blame) > self._config.remembered_crashes_max:
             del self._blame[next(iter(self._blame))]
+
+
+def crashed(task: Task, crashes: tuple[Crash, ...]) -> Outcome:
+    """The end of a task that has used up its attempts."""
+    return Outcome(Verdict.CRASHED, task.name.encode(), crashes)

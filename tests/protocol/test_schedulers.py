@@ -113,6 +113,25 @@ def test_task_that_has_crashed_here_runs_carefully_when_it_comes_again_from_else
     assert [copy.crashes for copy in cluster.core(0).schedulers.held()] == [(CRASH,)] * 3
 
 
+def test_copy_of_a_task_that_is_given_up_meanwhile_is_not_started_and_fails_too() -> None:
+    """It was still in the pool when another copy, made by an earlier run of its parent, used up the last attempt."""
+    cluster = crew(1)
+    for slot in (0, 1):
+        cluster.feed(0, ev.Exported(PROGRAM, ((slot, task(b"same path")),)))
+        cluster.spawned[TaskRef(ROOT, PROGRAM, slot)] = b"same path"
+    first, other = TaskRef(ROOT, PROGRAM, 0), TaskRef(ROOT, PROGRAM, 1)
+    for origin in (1, 2, 3):
+        cluster.hungry(0, origin, room=1)
+        running, *_ = cluster.hosts[ROOT].schedulers[Origin(origin)].queue
+        assert running == (first, 0)
+        cluster.crash(0, origin, running)
+    assert list(cluster.delivered) == [first]
+    effects = cluster.hungry(0, 4)
+    assert not [effect for effect in effects if isinstance(effect, Start)]
+    assert cluster.delivered[other] == Outcome(Verdict.CRASHED, b"f", (CRASH,) * 3)
+    assert not list(cluster.core(0).pool)
+
+
 def test_blameless_death_is_charged_to_nobody() -> None:
     cluster = crew(1)
     (ref,) = cluster.spawn()
