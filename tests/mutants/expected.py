@@ -122,6 +122,10 @@ SCENARIOS: dict[str, tuple[str, str]] = {
         "test_supervisor::test_recreated_task_keeps_the_crashes_that_were_charged",
         "it costs further crashes, at most one budget for each death",
     ),
+    "given-up-runs-on": (
+        "test_schedulers::test_copy_of_a_task_that_is_given_up_meanwhile_is_not_started_and_fails_too",
+        "it costs one crash more for each such copy",
+    ),
     "own-ack-forgotten": (
         "test_victim::test_authorised_spark_whose_thief_is_gone_stays_and_its_supervisor_is_told",
         "it costs a replica that was not needed: the thief's death re-creates the spark",

@@ -283,6 +283,11 @@ SCHEDULERS = (
         (Edit("schedulers.Schedulers.fall", "self._remember(spark.task.path, blamed.crashes)", "pass"),),
     ),
     Mutant(
+        "given-up-runs-on",
+        "a copy of a task that has used up its attempts is started if it was waiting",
+        (Edit("schedulers.Schedulers.assign", "if self.is_given_up(spark.task, crashes):", "if False:"),),
+    ),
+    Mutant(
         "blameless-blamed",
         "a scheduler that was killed from outside is charged to its task",
         (Edit("node.Node._on_scheduler_died", "None if event.blameless else event.crash", "event.crash"),),
@@ -311,7 +316,7 @@ SCHEDULERS = (
     Mutant(
         "no-code",
         "a task is started before its scheduler has the code",
-        (Edit("node.Node._settle", "effects.append(Teach(origin, digest, data))", "pass"),),
+        (Edit("node.Node._hand_out", "effects.append(Teach(origin, digest, data))", "pass"),),
     ),
 )
 
