@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 from hdphrs.node.process import SchedulerProcess, start_scheduler
 from hdphrs.wire.page import Page
+from hdphrs.wire.stacks import THREAD_STACK_BYTES
 
 if TYPE_CHECKING:
     from hdphrs.wire.settings import NodeSettings
-
-THREAD_STACK_BYTES = 8 << 20
 
 
 def live(settings: NodeSettings, *, forks: bool) -> int:
@@ -25,7 +24,7 @@ def live(settings: NodeSettings, *, forks: bool) -> int:
         forks: whether its first schedulers are forked: a new process would load again what is loaded here.
     """
     page, processes = start_crew(settings, forked=forks)
-    threading.stack_size(THREAD_STACK_BYTES)  # else as large as the main thread's may become
+    threading.stack_size(THREAD_STACK_BYTES)
 
     import trio
 

@@ -23,11 +23,10 @@ from typing import NoReturn
 from hdphrs.api import future as fast
 from hdphrs.wire.local import Link
 from hdphrs.wire.page import Page
+from hdphrs.wire.stacks import THREAD_STACK_BYTES
 
 SWITCH_INTERVAL_S = 0.001
 """How long a long task may keep the helper thread waiting."""
-
-THREAD_STACK_BYTES = 8 << 20
 
 PR_SET_PDEATHSIG = 1
 SIGKILL = 9

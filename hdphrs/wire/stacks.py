@@ -1,8 +1,8 @@
 """How large the stack of a main thread may become in which tasks run: they may recurse through spawn and get as deep as
 plain recursion would.  Only what is used is ever allocated.
 
-What lives here: the bound, which a process gets from the one that starts it, since how much room there is for a stack
-is decided when a program is loaded.
+What lives here: the bounds.  A process gets that of its main thread from the one that starts it, since how much room
+there is for a stack is decided when a program is loaded.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 STACK_BYTES = 512 << 20
+
+THREAD_STACK_BYTES = 8 << 20
+"""Of other threads, which else get as much as the main thread may."""
 
 
 def has_room() -> bool:
