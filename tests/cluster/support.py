@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
 
+from tests.processes import send, stat
+
 REPOSITORY = Path(__file__).parent.parent.parent
 MARK = "HDPHRS_TEST_RUN"
 GONE_S = 2.0
@@ -37,10 +39,8 @@ def wait_until(condition: Callable[[], object], within_s: float = PATIENCE_S) ->
 
 def _started(pid: int) -> tuple[float, int]:
     """When a process was started, or later than all others if it has ended meanwhile."""
-    try:
-        return float(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]), pid
-    except OSError:
-        return inf, pid
+    told = stat(pid)
+    return float(told[19]) if told else inf, pid
 
 
 class Run:
@@ -92,8 +92,7 @@ class Run:
     def close(self) -> None:
         """End what a failed test has left."""
         for pid in self.processes():
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+            send(pid, signal.SIGKILL)
         self.process.kill()
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):

@@ -14,6 +14,7 @@ from tests.cluster import sshd
 from tests.cluster.sshd import SshServer, ssh_server, unused_port
 from tests.cluster.stand_ins import JOINED, OBEDIENT, TOLD, interpreter, stand_in
 from tests.cluster.support import Run, Start, wait_until, write_program
+from tests.processes import stat
 
 pytestmark = pytest.mark.skipif(sshd.missing() is not None, reason=str(sshd.missing()))
 
@@ -62,7 +63,7 @@ def test_a_node_behind_ssh_gets_its_settings_and_its_output_is_marked(
     remote = stand_in(tmp_path, "remote", f"import os; os.chdir({str(tmp_path)!r})\n{told}")
     run = start("run", "--ssh", server.command(), "--nodes", hosts(tmp_path, remote), prog)
     assert run.read_line() == "up"
-    assert wait_until(lambda: any("T" in state(pid) for pid in named(run, "remote.script")))
+    assert wait_until(lambda: any("T" in stat(pid) for pid in named(run, "remote.script")))
     (pid,) = named(run, "remote.script")
     os.kill(pid, signal.SIGCONT)
     assert run.read_line() == "to the output"
@@ -71,14 +72,6 @@ def test_a_node_behind_ssh_gets_its_settings_and_its_output_is_marked(
     assert [line for line in errors.splitlines() if "before" not in line] == ["[127.0.0.1] to the errors"]
     addresses = r"\(\(\('127.0.0.1', [0-9]+\), .*\), '0.0.0.0', False, True, True\)"
     assert re.fullmatch(addresses, (tmp_path / "told").read_text())
-
-
-def state(pid: int) -> str:
-    """The state of a process, as ps shows it."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return ""
 
 
 def test_the_end_of_the_program_is_the_end_of_all_nodes(start: Start, server: SshServer, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from time import monotonic, sleep
 from typing import TypeVar
 
 from hdphrs.observe.replay import replay
+from tests.processes import gone, send
 
 T = TypeVar("T")
 
@@ -106,9 +107,9 @@ class Cluster:
         for entry in sorted(Path("/proc").iterdir(), key=lambda path: path.name.rjust(10)):
             if not entry.name.isdigit():
                 continue
+            if gone(int(entry.name)):
+                continue
             with suppress(OSError):
-                if (entry / "stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
-                    continue
                 words = (entry / "cmdline").read_bytes().split(b"\0")
                 if f"{MARK}={self.mark}".encode() in (entry / "environ").read_bytes() and (
                     not module or module.encode() in words
@@ -133,8 +134,7 @@ class Cluster:
     def kill_rest(self) -> None:
         """End whatever is left."""
         for pid in self.processes():
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+            send(pid, signal.SIGKILL)
         if self.process is not None:
             self.process.kill()
             self.process.communicate()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
-from contextlib import suppress
 from random import Random
 
 import pytest
 
 from tests.e2e.harness import Cluster, eventually
+from tests.processes import send
 
 RUNS = int(os.environ.get("HDPHRS_BUNDLE_RUNS", "2"))
 """Seeded mixes for each number of nodes; the release check sets more."""
@@ -94,8 +94,7 @@ def test_any_mix_of_calls_comes_to_the_same_as_in_plain_python_whoever_dies(
         signal.sigtimedwait([], chance.uniform(0.05, 0.5))
         victims = chance.choice([cluster.nodes()[1:], cluster.schedulers()])
         if victims and process.poll() is None:
-            with suppress(ProcessLookupError):
-                os.kill(chance.choice(victims), signal.SIGKILL)
+            send(chance.choice(victims), signal.SIGKILL)
     completed = cluster.finish()
     assert (completed.returncode, completed.stdout) == (0, "right\n"), completed.stderr
 

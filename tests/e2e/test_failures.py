@@ -16,6 +16,7 @@ from time import monotonic
 import pytest
 
 from tests.e2e.harness import MARK, Cluster, eventually, result_of
+from tests.processes import send
 
 
 @pytest.fixture(autouse=True)
@@ -77,9 +78,7 @@ def test_random_kills_leave_the_answer_right_and_the_time_bounded(cluster: Clust
             if cluster.process.poll() is not None:
                 break
             signal.sigtimedwait([], 0.01)
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
+        if not send(pid, signal.SIGKILL):
             break
     assert result_of(cluster.finish()) == answer
     took_s = monotonic() - started_s

@@ -8,12 +8,12 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.e2e.harness import Cluster, eventually
+from tests.processes import gone, send
 
 FLAT = """
     import os
@@ -60,11 +60,6 @@ def nodes(cluster: Cluster) -> list[dict[str, Any]]:
     """What the report says of each."""
     told: list[dict[str, Any]] = json.loads((cluster.folder / REPORT).read_text())["nodes"]
     return told
-
-
-def gone(pid: int) -> bool:
-    path = Path(f"/proc/{pid}/stat")
-    return not path.exists() or path.read_text().rsplit(")", 1)[1].split()[0] == "Z"
 
 
 def check(cluster: Cluster, count: int) -> subprocess.CompletedProcess[str]:
@@ -118,9 +113,7 @@ def test_second_sigterm_ends_a_node_at_once(cluster: Cluster) -> None:
 
 def _told_again(pid: int) -> bool:
     """Whether it is gone; another SIGTERM if not, for a busy node takes two that come at once for one."""
-    if not gone(pid):
-        os.kill(pid, signal.SIGTERM)
-    return gone(pid)
+    return gone(pid) or not send(pid, signal.SIGTERM)
 
 
 def test_one_leaves_while_another_dies(cluster: Cluster) -> None:

@@ -6,13 +6,13 @@ import json
 import os
 import signal
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.e2e.harness import Cluster, eventually
+from tests.processes import send
 
 HELPER = """
     import time
@@ -98,8 +98,7 @@ def options(cluster: Cluster, *more: object) -> list[object]:
 def kill_all(cluster: Cluster) -> None:
     """As if the host had lost its power."""
     for pid in cluster.processes():
-        with suppress(ProcessLookupError):  # it ends with another
-            os.kill(pid, signal.SIGKILL)
+        send(pid, signal.SIGKILL)  # it may have ended with another
     assert cluster.process is not None
     cluster.finish()
     eventually(lambda: not cluster.processes(), 2.0, "the end of all processes")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.harness import Cluster, eventually
+from tests.processes import send
 
 PROGRAM = """
 import os, random, sys, threading, time
@@ -139,4 +140,4 @@ def kill(cluster: Cluster, whom: str, log: Path, draw: random.Random) -> None:
     eventually(lambda: log.stat().st_size >= begun or process.poll() is not None, 60, "tasks that begin")
     victims = cluster.nodes()[1:] if whom == "node" else cluster.schedulers()
     if victims and process.poll() is None:
-        os.kill(draw.choice(victims), signal.SIGKILL)
+        send(draw.choice(victims), signal.SIGKILL)

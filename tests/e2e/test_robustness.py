@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from tests.e2e.harness import MARK, Cluster, eventually
+from tests.processes import stat
 
 
 @pytest.fixture(autouse=True)
@@ -98,16 +99,11 @@ def test_a_task_that_waits_is_not_blamed_for_the_death_of_its_scheduler(cluster:
     assert process.stdout.readline() == "begun\n"
     eventually(lambda: path.exists() and path.read_text(), 10, "the child")
     other = int(path.read_text().split()[0])
-    [mine] = [pid for pid in cluster.schedulers() if parent_of(pid) not in (0, other)]
+    [mine] = [pid for pid in cluster.schedulers() if int(stat(pid)[1]) not in (0, other)]
     os.kill(mine, signal.SIGKILL)
     completed = cluster.finish(20)
     assert completed.stdout == "done\n", completed.stderr
     assert "while it ran no task" in completed.stderr
-
-
-def parent_of(pid: int) -> int:
-    with open(f"/proc/{pid}/stat") as file:
-        return int(file.read().rsplit(")", 1)[1].split()[1])
 
 
 def test_a_launcher_that_dies_while_nodes_are_missing_takes_them_along(cluster: Cluster) -> None:
