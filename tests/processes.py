@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from math import inf
 from pathlib import Path
 
 
@@ -13,6 +14,12 @@ def stat(pid: int) -> list[str]:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return []
+
+
+def started(pid: int) -> tuple[float, int]:
+    """Sorts by age, for process ids begin anew now and then; one that has ended meanwhile comes after all others."""
+    told = stat(pid)
+    return float(told[19]) if told else inf, pid
 
 
 def gone(pid: int) -> bool:

@@ -14,10 +14,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from math import inf
 from pathlib import Path
 
-from tests.processes import send, stat
+from tests.processes import send, started
 
 REPOSITORY = Path(__file__).parent.parent.parent
 MARK = "HDPHRS_TEST_RUN"
@@ -35,12 +34,6 @@ def wait_until(condition: Callable[[], object], within_s: float = PATIENCE_S) ->
             return False
         pause.wait(0.02)
     return True
-
-
-def _started(pid: int) -> tuple[float, int]:
-    """When a process was started, or later than all others if it has ended meanwhile."""
-    told = stat(pid)
-    return float(told[19]) if told else inf, pid
 
 
 class Run:
@@ -83,7 +76,7 @@ class Run:
 
     def named(self, module: str) -> list[int]:
         """The processes that run this module, the oldest first: process ids begin anew now and then."""
-        return sorted((pid for pid, line in self.processes().items() if f" -m {module} " in line), key=_started)
+        return sorted((pid for pid, line in self.processes().items() if f" -m {module} " in line), key=started)
 
     def assert_nothing_left(self) -> None:
         """Fail unless all processes of this run are gone soon enough."""

@@ -18,13 +18,15 @@ from time import monotonic, sleep
 from typing import TypeVar
 
 from hdphrs.observe.replay import replay
-from tests.processes import gone, send
+from hdphrs.wire.settings import NODE_MODULE, ROOT_NODE
+from tests.processes import gone, send, started, stat
 
 T = TypeVar("T")
 
 MARK = "HDPHRS_TEST_MARK"
 DEADLINE_S = 120.0
-LEFT_BEHIND_S = 2.0
+LEFT_BEHIND_S = 20.0
+"""Within this time after a run nothing of it is left: less than its tasks would take that are not wanted any more."""
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -103,27 +105,32 @@ class Cluster:
 
     def processes(self, module: str = "") -> list[int]:
         """Living processes of this run, oldest first; only those of `python -m MODULE` if one is given."""
-        found = []
-        for entry in sorted(Path("/proc").iterdir(), key=lambda path: path.name.rjust(10)):
-            if not entry.name.isdigit():
-                continue
-            if gone(int(entry.name)):
-                continue
-            with suppress(OSError):
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-                if f"{MARK}={self.mark}".encode() in (entry / "environ").read_bytes() and (
-                    not module or module.encode() in words
-                ):
-                    found.append(int(entry.name))
-        return found
+        return sorted((pid for pid, words in self._commands().items() if not module or module in words), key=started)
 
     def nodes(self) -> list[int]:
-        """Process ids of the nodes, the root first."""
-        return self.processes("hdphrs.node")
+        """Process ids of the nodes, the root first, then the oldest.
+
+        A scheduler is the copy of a node for a moment, until it has given itself another name.
+        """
+        commands = self._commands()
+        found = {pid: words for pid, words in commands.items() if NODE_MODULE in words}
+        parents = {pid: stat(pid)[1:2] for pid in found}
+        copies = {pid for pid, parent in parents.items() if not parent or int(parent[0]) in found}
+        return sorted(found.keys() - copies, key=lambda pid: (ROOT_NODE not in found[pid], started(pid)))
 
     def schedulers(self) -> list[int]:
         """Process ids of the schedulers."""
         return self.processes("hdphrs.scheduler")
+
+    def _commands(self) -> dict[int, list[str]]:
+        """The command line of each living process of this run."""
+        mark = f"{MARK}={self.mark}".encode()
+        found = {}
+        for pid in [int(name) for name in os.listdir("/proc") if name.isdigit()]:
+            with suppress(OSError):
+                if not gone(pid) and mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                    found[pid] = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+        return found
 
     def replay(self) -> None:
         """Everything that was recorded is what the protocol's core would do, and the invariants hold."""
@@ -150,7 +157,7 @@ def cluster(folder: Path) -> Iterator[Cluster]:
         if run.process is not None:
             eventually(lambda: run.process and run.process.poll() is not None, LEFT_BEHIND_S, "the end of the run")
         eventually(lambda: not run.processes(), LEFT_BEHIND_S, "the end of all its processes")
-        assert _shared_memory() <= shared_memory
+        eventually(lambda: _shared_memory() <= shared_memory, LEFT_BEHIND_S, "the end of all its shared memory")
         run.replay()
     finally:
         run.kill_rest()
