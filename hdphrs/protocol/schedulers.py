@@ -1,8 +1,9 @@
 """The schedulers of this node, as its core sees them: who is up, who is hungry, who holds what.
 
-What lives here: handing tasks from the pool to hungry schedulers, and what becomes of the tasks of one that dies.  Only
-the task on whose stack it died is blamed; the blame is remembered by path, because a parent that is run again makes the
-child anew, and a child that took its parent's process down must not start from zero each time (decision 3).
+What lives here: handing tasks from the pool to hungry schedulers, and what becomes of the tasks of one that dies.  Who
+became hungry last is fed first (decision 24).  Only the task on whose stack a scheduler died is blamed; the blame is
+remembered by path, because a parent that is run again makes the child anew, and a child that took its parent's process
+down must not start from zero each time (decision 3).
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Schedulers:
     def assign(
         self, *, threads_only: bool = False
     ) -> tuple[list[tuple[Origin, list[Spark]]], list[tuple[TaskRef, int, Outcome]]]:
-        """Hand tasks to the hungry, in the order in which they asked: a fair share, few when few are left.
+        """Hand tasks to the hungry, first to who asked last: a fair share, few when few are left.
 
         Args:
             threads_only: nothing that may migrate.
@@ -95,7 +96,7 @@ class Schedulers:
         pool = self._pool
         left = len(pool) - pool.stealable if threads_only else len(pool)
         while self._hungry and left:
-            origin = next(iter(self._hungry))
+            origin = next(reversed(self._hungry))
             scheduler = self._up[origin]
             share = -(-left // (2 * len(self._up)))
             wanted = max(1, min(share, scheduler.room, self._config.start_max))

@@ -40,12 +40,33 @@ def test_share_is_bounded_by_room_and_by_the_setting() -> None:
     assert len(started(cluster, 0, 1)) == 5
 
 
-def test_hungry_ones_are_fed_in_the_order_in_which_they_asked() -> None:
+def test_hungry_one_that_asked_last_is_fed_first() -> None:
+    """Its caches are warm.  No order is unfair here: who is hungry has nothing to do, so nothing of its waits."""
     cluster = crew(3)
     for origin in (2, 1, 3):
         cluster.hungry(0, origin)
     cluster.spawn(2)
-    assert [started(cluster, 0, origin) for origin in (2, 1, 3)] == [[0], [1], []]
+    assert [started(cluster, 0, origin) for origin in (2, 1, 3)] == [[], [1], [0]]
+
+
+def test_one_task_after_the_other_goes_to_the_same_scheduler_while_the_others_sleep() -> None:
+    cluster = crew(3)
+    for origin in (1, 2, 3):
+        cluster.hungry(0, origin)
+    for _ in range(4):
+        (ref,) = cluster.spawn()
+        assert started(cluster, 0, 3) == [ref.slot]
+        cluster.run(0, 3)
+        cluster.hungry(0, 3)
+
+
+def test_more_tasks_than_the_last_one_can_take_wake_those_that_have_waited_longer() -> None:
+    cluster = crew(3)
+    for origin in (1, 2, 3):
+        cluster.hungry(0, origin)
+    for origin in (3, 2, 1):
+        (ref,) = cluster.spawn()
+        assert started(cluster, 0, origin) == [ref.slot]
 
 
 def test_scheduler_whose_future_is_filled_is_not_fed_until_it_asks_again() -> None:
