@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 MARK = "HDPHRS_TEST_MARK"
 DEADLINE_S = 120.0
-LEFT_BEHIND_S = 20.0
-"""Within this time after a run nothing of it is left: less than its tasks would take that are not wanted any more."""
+SOON_S = 20.0
+"""Longer than a busy machine holds anybody up, shorter than what hdphrs or a task of a test waits for in vain."""
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -39,6 +39,14 @@ def eventually(condition: Callable[[], T], deadline_s: float, what: str) -> T:
             return value
         assert monotonic() < end_s, f"not within {deadline_s} s: {what}"
         sleep(0.01)
+
+
+def written(path: Path) -> list[str]:
+    """The whole lines of a file that somebody may still be writing; none, if it is not there yet."""
+    try:
+        return path.read_text().split("\n")[:-1]
+    except FileNotFoundError:
+        return []
 
 
 class Cluster:
@@ -155,9 +163,9 @@ def cluster(folder: Path) -> Iterator[Cluster]:
     try:
         yield run
         if run.process is not None:
-            eventually(lambda: run.process and run.process.poll() is not None, LEFT_BEHIND_S, "the end of the run")
-        eventually(lambda: not run.processes(), LEFT_BEHIND_S, "the end of all its processes")
-        eventually(lambda: _shared_memory() <= shared_memory, LEFT_BEHIND_S, "the end of all its shared memory")
+            eventually(lambda: run.process and run.process.poll() is not None, SOON_S, "the end of the run")
+        eventually(lambda: not run.processes(), SOON_S, "the end of all its processes")
+        eventually(lambda: _shared_memory() <= shared_memory, SOON_S, "the end of all its shared memory")
         run.replay()
     finally:
         run.kill_rest()

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.harness import Cluster, eventually
+from tests.e2e.harness import DEADLINE_S, SOON_S, Cluster, eventually, written
 from tests.processes import gone, send
 
 FLAT = """
@@ -21,14 +21,16 @@ FLAT = """
     import time
     import hdphrs
 
-    PROGRAM, COUNT, SECONDS = sys.argv[:3]
+    PROGRAM, COUNT = sys.argv
 
     def leaf(number):
         with open(PROGRAM + ".where", "a") as log:
             log.write(f"{os.getppid()}\\n")
         with open(PROGRAM + ".log", "a") as log:
             log.write(f"{number}\\n")
-        time.sleep(float(SECONDS))
+        while not os.path.exists(PROGRAM + ".go"):
+            time.sleep(0.005)
+        time.sleep(0.02)
         with open(PROGRAM + ".done", "a") as log:
             log.write(f"{number}\\n")
         return number
@@ -38,22 +40,26 @@ FLAT = """
         sys.stdin.read()
         print(total)
 """
-"""The run goes on until the test waits for its end."""
+"""Its first tasks go on when the test says so, and the run until the test waits for its end."""
 REPORT = "report.json"
 
 
-def start(cluster: Cluster, count: int, seconds: float, *options: object) -> subprocess.Popen[str]:
-    """Three nodes with one scheduler each; returns when each has begun to work."""
+def start(cluster: Cluster, count: int, *options: object) -> subprocess.Popen[str]:
+    """Three nodes with one scheduler each; returns when each is in the midst of a task."""
     program = cluster.write(FLAT)
     report = cluster.folder / REPORT
-    process = cluster.start("--local-nodes", 3, "--cores", 1, "--report", report, *options, program, count, seconds)
-    eventually(lambda: len({*lines(cluster, "where")}) == 3 or len(lines(cluster, "log")) == count, 20, "tasks run")
+    process = cluster.start("--local-nodes", 3, "--cores", 1, "--report", report, *options, program, count)
+    eventually(lambda: len({*lines(cluster, "where")}) == 3, DEADLINE_S, "tasks run on all nodes")
     return process
 
 
+def go_on(cluster: Cluster) -> None:
+    """Tasks end from now on."""
+    (cluster.folder / "prog.py.go").touch()
+
+
 def lines(cluster: Cluster, kind: str) -> list[str]:
-    path = cluster.folder / f"prog.py.{kind}"
-    return path.read_text().split() if path.exists() else []
+    return written(cluster.folder / f"prog.py.{kind}")
 
 
 def nodes(cluster: Cluster) -> list[dict[str, Any]]:
@@ -75,11 +81,11 @@ def test_node_that_gets_sigterm_leaves_within_its_time_and_nothing_is_run_twice(
     cluster: Cluster, whole_group: bool
 ) -> None:
     """A host that goes down sends SIGTERM to all of its processes."""
-    start(cluster, 300, 0.02)
+    start(cluster, 300)
     leaver = cluster.nodes()[1]
     (os.killpg if whole_group else os.kill)(leaver, signal.SIGTERM)
-    eventually(lambda: gone(leaver), 5, "the end of the node that leaves")
-    assert len(lines(cluster, "done")) < 300, "the run was over before"
+    go_on(cluster)
+    eventually(lambda: gone(leaver), SOON_S, "the end of the node that leaves")
     completed = check(cluster, 300)
     (line,) = completed.stderr.splitlines()
     assert line.startswith("hdphrs: node ")
@@ -91,10 +97,11 @@ def test_node_that_gets_sigterm_leaves_within_its_time_and_nothing_is_run_twice(
 
 
 def test_what_still_runs_when_the_time_is_over_is_run_again_elsewhere(cluster: Cluster) -> None:
-    start(cluster, 6, 0.8, "--grace", 0.1)
+    start(cluster, 6, "--grace", 0.1)
     leaver = cluster.nodes()[1]
     os.kill(leaver, signal.SIGTERM)
-    eventually(lambda: gone(leaver), 5, "the end of the node that leaves")
+    eventually(lambda: gone(leaver), SOON_S, "the end of the node that leaves")
+    go_on(cluster)
     completed = check(cluster, 6)
     assert "has left; 1 task runs again from here" in completed.stderr
     assert sum(count - 1 for count in Counter(lines(cluster, "log")).values()) == 1
@@ -102,10 +109,11 @@ def test_what_still_runs_when_the_time_is_over_is_run_again_elsewhere(cluster: C
 
 
 def test_second_sigterm_ends_a_node_at_once(cluster: Cluster) -> None:
-    start(cluster, 6, 2.0)  # of three tasks one node may take two, and another, being idle, leaves at once
+    start(cluster, 6)
     leaver = cluster.nodes()[1]
     os.kill(leaver, signal.SIGTERM)
-    eventually(lambda: _told_again(leaver), 5, "the end of the node")
+    eventually(lambda: _told_again(leaver), SOON_S, "the end of the node")
+    go_on(cluster)
     completed = check(cluster, 6)
     assert "ends: it was told to, by SIGTERM" in completed.stderr
     assert [bool(node["died"]) for node in nodes(cluster)].count(True) == 1
@@ -118,18 +126,20 @@ def _told_again(pid: int) -> bool:
 
 def test_one_leaves_while_another_dies(cluster: Cluster) -> None:
     cluster.recorded = True
-    start(cluster, 100, 0.02)
+    start(cluster, 100)
     _, leaver, victim = cluster.nodes()
     os.kill(leaver, signal.SIGTERM)
     os.kill(victim, signal.SIGKILL)
+    go_on(cluster)
     completed = check(cluster, 100)
     assert f"(process {leaver}) has left" in completed.stderr
     assert f"(process {victim}) has died" in completed.stderr
 
 
 def test_drain_returns_when_the_node_is_gone_and_a_root_cannot_be_drained(cluster: Cluster) -> None:
-    start(cluster, 100, 0.02)
+    start(cluster, 100)
     root, leaver, _ = cluster.nodes()
+    go_on(cluster)
 
     def drain(target: str) -> tuple[int, str]:
         done = subprocess.run(
@@ -152,10 +162,10 @@ def test_drain_returns_when_the_node_is_gone_and_a_root_cannot_be_drained(cluste
 
 
 def test_root_that_gets_sigterm_ends_the_run_with_one_line(cluster: Cluster) -> None:
-    start(cluster, 100, 0.05)
+    start(cluster, 100)
     root = cluster.nodes()[0]
     os.kill(root, signal.SIGTERM)
-    completed = cluster.finish(10)
+    completed = cluster.finish(SOON_S)
     assert (completed.returncode, completed.stdout) == (1, "")
     said = f"hdphrs: the root node on localhost (pid {root}) was told to end; the program cannot go on\n"
     assert completed.stderr == said
