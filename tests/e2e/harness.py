@@ -49,6 +49,13 @@ def written(path: Path) -> list[str]:
         return []
 
 
+def entries(ledger: Path) -> int:
+    """How many results a ledger holds, which a run may be using; 0 if there is none yet."""
+    command = [sys.executable, "-m", "hdphrs", "ledger", "stat", str(ledger)]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return int(said.split()[1]) if said.startswith("entries: ") else 0
+
+
 class Cluster:
     """One run of a program, with all the processes that belong to it."""
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.e2e.harness import MARK, Cluster, eventually
+from tests.e2e.harness import DEADLINE_S, MARK, SOON_S, Cluster, eventually, written
 from tests.processes import stat
 
 
@@ -35,7 +35,7 @@ def test_a_closed_pipe_behind_stdout_costs_no_scheduler_its_life(cluster: Cluste
     os.close(reader)
     command = [sys.executable, "-m", "hdphrs", "run", str(program)]
     completed = subprocess.run(
-        command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=30, env=env, check=False
+        command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=DEADLINE_S, env=env, check=False
     )
     os.close(writer)
     assert "sum 124750" in completed.stderr
@@ -45,37 +45,44 @@ def test_a_closed_pipe_behind_stdout_costs_no_scheduler_its_life(cluster: Cluste
 def test_fresh_tasks_are_not_stuck_behind_a_resumed_long_one(cluster: Cluster) -> None:
     program = cluster.write(
         """
-        import hdphrs, time
+        import hdphrs, sys, time
+        from pathlib import Path
+        resumed, go = Path(sys.argv[1], "resumed"), Path(sys.argv[1], "go")
         def child(): time.sleep(0.2)
         def parent():
             future = hdphrs.spawn(child)
             time.sleep(0.05)
             hdphrs.get(future)
-            time.sleep(3)
+            resumed.touch()
+            while not go.exists(): time.sleep(0.01)
         def quick(): time.sleep(0.01)
         long = hdphrs.spawn(parent)
-        time.sleep(0.5)
-        started = time.monotonic()
-        [hdphrs.get(f) for f in [hdphrs.spawn(quick) for _ in range(8)]]
-        print(time.monotonic() - started < 1.5)
+        while not resumed.exists(): time.sleep(0.01)
+        [f.get(timeout=60) for f in [hdphrs.spawn(quick) for _ in range(8)]]
+        go.touch()
+        hdphrs.get(long)
+        print("not stuck")
         """
     )
-    assert cluster.run("--cores", 2, program).stdout == "True\n"
+    assert cluster.run("--cores", 2, program, cluster.folder).stdout == "not stuck\n"
 
 
 def test_a_finished_result_does_not_wait_for_the_next_task_of_its_worker(cluster: Cluster) -> None:
     program = cluster.write(
         """
-        import hdphrs, time
-        def nap(seconds): time.sleep(seconds)
-        for _ in range(3): [hdphrs.get(f) for f in [hdphrs.spawn(nap, 0) for _ in range(50)]]
-        started = time.monotonic()
-        futures = [hdphrs.spawn(nap, seconds) for seconds in (0, 0, 0, 3)]
-        [hdphrs.get(f) for f in futures[:3]]
-        print(time.monotonic() - started < 1.5)
+        import hdphrs, sys, time
+        from pathlib import Path
+        def nap(go):
+            while go and not Path(go).exists(): time.sleep(0.01)
+        for _ in range(3): [hdphrs.get(f) for f in [hdphrs.spawn(nap, "") for _ in range(50)]]
+        futures = [hdphrs.spawn(nap, go) for go in ("", "", "", sys.argv[1])]
+        [f.get(timeout=60) for f in futures[:3]]
+        Path(sys.argv[1]).touch()
+        hdphrs.get(futures[3])
+        print("has not waited")
         """
     )
-    assert cluster.run("--cores", 1, program).stdout == "True\n"
+    assert cluster.run("--cores", 1, program, cluster.folder / "go").stdout == "has not waited\n"
 
 
 def test_a_task_that_waits_is_not_blamed_for_the_death_of_its_scheduler(cluster: Cluster) -> None:
@@ -85,7 +92,7 @@ def test_a_task_that_waits_is_not_blamed_for_the_death_of_its_scheduler(cluster:
         def child(path):
             hdphrs.get(hdphrs.spawn_at(0, abs, -1))  # the only scheduler there has set main aside to run it
             with open(path, "a") as file: file.write(f"{os.getppid()}\\n")
-            time.sleep(1.5)
+            while not os.path.exists(path + ".go"): time.sleep(0.01)
         def main(path):
             hdphrs.get(hdphrs.spawn_at(1, child, path))
             return "done"
@@ -97,11 +104,11 @@ def test_a_task_that_waits_is_not_blamed_for_the_death_of_its_scheduler(cluster:
     process = cluster.start("--local-nodes", 2, "--cores", 1, "--attempts", 1, program, path)
     assert process.stdout is not None
     assert process.stdout.readline() == "begun\n"
-    eventually(lambda: path.exists() and path.read_text(), 10, "the child")
-    other = int(path.read_text().split()[0])
-    [mine] = [pid for pid in cluster.schedulers() if int(stat(pid)[1]) not in (0, other)]
+    other = int(eventually(lambda: written(path), DEADLINE_S, "the child")[0])
+    [mine] = [pid for pid in cluster.schedulers() if int(stat(pid)[1]) != other]
     os.kill(mine, signal.SIGKILL)
-    completed = cluster.finish(20)
+    path.with_name("started.go").touch()
+    completed = cluster.finish()
     assert completed.stdout == "done\n", completed.stderr
     assert "while it ran no task" in completed.stderr
 
@@ -114,9 +121,9 @@ def test_a_launcher_that_dies_while_nodes_are_missing_takes_them_along(cluster: 
     silent_ssh.write_text("#!/bin/sh\nexec sleep 60\n")
     silent_ssh.chmod(0o755)
     process = cluster.start("--nodes", hosts, "--ssh", silent_ssh, program)
-    eventually(lambda: len(cluster.nodes()) >= 2, 10, "two nodes")
+    eventually(lambda: len(cluster.nodes()) >= 2, DEADLINE_S, "two nodes")
     os.kill(process.pid, signal.SIGKILL)
-    eventually(lambda: not cluster.nodes() and not cluster.schedulers(), 4, "the end of nodes and schedulers")
+    eventually(lambda: not cluster.nodes() and not cluster.schedulers(), SOON_S, "the end of nodes and schedulers")
     cluster.kill_rest()
 
 
@@ -153,4 +160,4 @@ def test_odd_calls_end_with_an_error_or_a_value_and_never_hang(cluster: Cluster,
         "late": "9\nspawn: the program has ended, and its node with it\n",
         "pickling": "16\n",
     }
-    assert cluster.run(program, case, python=True, deadline_s=20).stdout == expected[case]
+    assert cluster.run(program, case, python=True).stdout == expected[case]
