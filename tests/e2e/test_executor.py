@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from tests.e2e.harness import Cluster, eventually
+from tests.e2e.harness import DEADLINE_S, SOON_S, Cluster, eventually
 
 pytestmark = pytest.mark.slow
 
@@ -52,8 +52,8 @@ def test_a_fork_does_not_keep_the_node_of_an_executor_alive(cluster: Cluster) ->
     )
     cluster.start(program, python=True)
     assert cluster.process is not None
-    assert cluster.process.wait(60) == -signal.SIGKILL
-    eventually(lambda: not cluster.nodes(), 10, "the end of the node")
+    assert cluster.process.wait(DEADLINE_S) == -signal.SIGKILL
+    eventually(lambda: len(cluster.processes()) == 1, SOON_S, "the end of all but the fork")
     (fork,) = cluster.processes()
     os.kill(fork, signal.SIGKILL)
 
@@ -112,8 +112,8 @@ def test_ctrl_c_ends_the_calls_with_the_program(cluster: Cluster) -> None:
     process = cluster.start(program, python=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
-    eventually(lambda: len(cluster.schedulers()) == 2, 30, "the schedulers")
+    eventually(lambda: len(cluster.schedulers()) == 2, DEADLINE_S, "the schedulers")
     process.send_signal(signal.SIGINT)
-    completed = cluster.finish(30)
+    completed = cluster.finish()
     assert completed.stderr.endswith("KeyboardInterrupt\n")
     assert completed.returncode == -signal.SIGINT

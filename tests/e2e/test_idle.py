@@ -30,8 +30,8 @@ class Stillness:
 def _switches(pid: int) -> int:
     """How often the kernel has given a thread of this process a core."""
     count = 0
-    for thread in Path(f"/proc/{pid}/task").iterdir():
-        with suppress(OSError):
+    with suppress(OSError):  # it ends, or one of its threads does
+        for thread in Path(f"/proc/{pid}/task").iterdir():
             lines = (thread / "status").read_text().splitlines()
             count += sum(int(line.split()[1]) for line in lines if "ctxt_switches" in line)
     return count

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from tests.e2e.harness import Cluster, eventually
+from tests.e2e.harness import DEADLINE_S, SOON_S, Cluster, eventually
 
 
 def test_plain_python_gets_a_node_of_its_own_on_first_use(cluster: Cluster) -> None:
@@ -203,7 +203,7 @@ def test_a_program_keeps_its_streams_arguments_and_exit_status(cluster: Cluster)
         """
     )
     process = cluster.start(program, "-v", "--help", "x")
-    out, err = process.communicate("input", timeout=20)
+    out, err = process.communicate("input", timeout=DEADLINE_S)
     assert (out, err, process.returncode) == ("['-v', '--help', 'x'] input __main__\n", "to stderr\n", 7)
 
 
@@ -222,7 +222,7 @@ def test_ctrl_c_interrupts_a_get(cluster: Cluster) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "begun\n"
     os.killpg(process.pid, signal.SIGINT)
-    completed = cluster.finish(10)
+    completed = cluster.finish(SOON_S)
     assert completed.stdout == "interrupted\n"
     assert completed.returncode == -signal.SIGINT
 
@@ -233,7 +233,7 @@ def test_sigterm_ends_the_run(cluster: Cluster) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "[0, 1]\n"
     process.terminate()
-    assert cluster.finish(10).returncode == -signal.SIGTERM
+    assert cluster.finish(SOON_S).returncode == -signal.SIGTERM
 
 
 def test_output_of_tasks_reaches_the_terminal(cluster: Cluster) -> None:
@@ -278,12 +278,12 @@ def test_a_program_that_ends_early_leaves_nothing_and_keeps_its_status(cluster: 
         raise RuntimeError("mine")
         """
     )
-    completed = cluster.run("--local-nodes", 2, program, how, deadline_s=15)
+    completed = cluster.run("--local-nodes", 2, program, how, deadline_s=45)  # sooner than the task that sleeps
     assert completed.returncode == 1
     expected = "bye" if how == "exit" else "RuntimeError: mine"
     assert completed.stderr.splitlines()[-1] == expected
     assert "hdphrs/" not in completed.stderr
-    eventually(lambda: not cluster.processes(), 2, "the end of all processes")
+    eventually(lambda: not cluster.processes(), SOON_S, "the end of all processes")
 
 
 @pytest.mark.parametrize("python", [False, True])
