@@ -27,6 +27,14 @@ MARK = "HDPHRS_TEST_MARK"
 DEADLINE_S = 120.0
 SOON_S = 20.0
 """Longer than a busy machine holds anybody up, shorter than what hdphrs or a task of a test waits for in vain."""
+HEARS_CTRL_C = """
+    import atexit, signal
+    signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, 1, 1)
+    atexit.register(signal.setitimer, signal.ITIMER_REAL, 0)
+"""
+"""Begins a program that is interrupted while it waits: Python overlooks a signal that comes just before it waits for
+something, until it is woken by another one."""
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -90,12 +98,19 @@ class Cluster:
         )
         return self.process
 
-    def start_announced(self, *options: object, example: str, arguments: list[str]) -> subprocess.Popen[str]:
-        """Start an example under `hdphrs run OPTIONS...`, and return when its program begins."""
+    def start_announced(
+        self, *options: object, example: str, arguments: list[str], hold: bool = False
+    ) -> subprocess.Popen[str]:
+        """Start an example under `hdphrs run OPTIONS...`, and return when its program begins.
+
+        Args:
+            hold: it goes on when there is a line in its standard input.
+        """
         program = self.write(
             f"""
             import runpy, sys
             print("begun", flush=True)
+            {hold} and input()
             sys.argv = {[str(EXAMPLES / example), *arguments]!r}
             runpy.run_path(sys.argv[0], run_name="__main__")
             """

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from tests.e2e.harness import Cluster, eventually
+from tests.e2e.harness import DEADLINE_S, Cluster, eventually
 from tests.processes import send
 
 RUNS = int(os.environ.get("HDPHRS_BUNDLE_RUNS", "2"))
@@ -89,7 +89,7 @@ def test_any_mix_of_calls_comes_to_the_same_as_in_plain_python_whoever_dies(
     chance = Random(f"{nodes} {seed}")
     program = cluster.write(MIXED)
     process = cluster.start("--local-nodes", nodes, program, seed, cluster.folder)
-    eventually((cluster.folder / "begun").exists, 20, "the beginning")
+    eventually((cluster.folder / "begun").exists, DEADLINE_S, "the beginning")
     for _ in range(chance.randrange(3)):
         signal.sigtimedwait([], chance.uniform(0.05, 0.5))
         victims = chance.choice([cluster.nodes()[1:], cluster.schedulers()])
@@ -248,7 +248,6 @@ def test_a_call_with_an_option_goes_alone_and_one_may_be_waited_for_so_long(clus
                 time.sleep(0.001)
             return n
 
-        @hdphrs.task(timeout=0.2)
         def limited(n):
             while n == 50:
                 pass
@@ -268,7 +267,7 @@ def test_a_call_with_an_option_goes_alone_and_one_may_be_waited_for_so_long(clus
         except hdphrs.errors.WaitTimeoutError:
             Path(sys.argv[1]).touch()
         assert [future.get(timeout=60) for future in futures] == [*range(500)]
-        futures = [hdphrs.spawn(limited, n) for n in range(100)]
+        futures = [hdphrs.spawn(hdphrs.task(limited, timeout=0.2 if n == 50 else 60), n) for n in range(100)]
         assert [outcome(future) for future in futures] == [n if n != 50 else "timeout" for n in range(100)]
         print("right")
         """

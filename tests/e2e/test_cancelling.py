@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.harness import Cluster
+from tests.e2e.harness import HEARS_CTRL_C, Cluster
 
 
 def test_cancelled_tasks_end_on_all_nodes_and_what_comes_after_them_is_right(cluster: Cluster) -> None:
@@ -21,6 +21,11 @@ def test_cancelled_tasks_end_on_all_nodes_and_what_comes_after_them_is_right(clu
                 time.sleep(0.01)
                 return 1
             return sum(map(hdphrs.get, [hdphrs.spawn(tree, folder, depth - 1) for _ in range(8)]))
+
+        def gated(folder, go):
+            while not go.exists():
+                hdphrs.get(hdphrs.spawn(time.sleep, 0.01))
+            return tree(folder, 1)
 
         def cancelled(folder):
             folder.mkdir()
@@ -42,15 +47,17 @@ def test_cancelled_tasks_end_on_all_nodes_and_what_comes_after_them_is_right(clu
         for turn in range(5):
             assert cancelled(folder / f"program {turn}").done()
         print(hdphrs.get(hdphrs.spawn(inside, folder / "task")))
-        futures = [hdphrs.spawn(tree, folder, 1) for _ in range(300)]
-        print(sum(future.cancel() for future in futures[100:]) > 100, sum(map(hdphrs.get, futures[:100])))
+        futures = [hdphrs.spawn(gated, folder, folder / "go") for _ in range(300)]
+        print(sum(future.cancel() for future in futures[100:]))
+        (folder / "go").touch()
+        print(sum(map(hdphrs.get, futures[:100])))
         done = hdphrs.spawn(abs, -3)
         print(hdphrs.get(done), done.cancel())
         """
     )
     completed = cluster.run("--local-nodes", 2, "--cores", 2, program, cluster.folder)
     assert completed.returncode == 0, completed.stderr
-    assert completed.stdout == "inside\nTrue 800\n3 False\n"
+    assert completed.stdout == "inside\n200\n800\n3 False\n"
 
 
 def test_scheduler_whose_cancelled_task_does_not_end_is_replaced_and_nobody_is_blamed(cluster: Cluster) -> None:
@@ -87,8 +94,13 @@ def test_task_that_cancels_what_does_not_end_in_its_own_process_is_given_up_and_
         import hdphrs, sys, time
         from pathlib import Path
 
-        def stubborn():
+        def times(path, what):
+            return Path(path).read_text().count(what)
+
+        def stubborn(path):
             try:
+                with open(path, "a") as file:
+                    file.write("stubborn ")
                 hdphrs.get(hdphrs.spawn_at(1, time.sleep, 60))
             except BaseException:
                 while True:
@@ -97,11 +109,14 @@ def test_task_that_cancels_what_does_not_end_in_its_own_process_is_given_up_and_
         def cancels(path):
             with open(path, "a") as file:
                 file.write("begun ")
-            future = hdphrs.spawn(hdphrs.task(stubborn, pin=True))
-            try:
-                future.get(timeout=0.2)
-            except hdphrs.errors.WaitTimeoutError:
-                future.cancel()
+            before = times(path, "stubborn")
+            future = hdphrs.spawn(hdphrs.task(stubborn, pin=True), path)
+            while times(path, "stubborn") == before:
+                try:
+                    future.get(timeout=0.1)
+                except hdphrs.errors.WaitTimeoutError:
+                    pass
+            future.cancel()
             hdphrs.get(hdphrs.spawn_at(1, time.sleep, 60))
 
         try:
@@ -116,7 +131,7 @@ def test_task_that_cancels_what_does_not_end_in_its_own_process_is_given_up_and_
     error, last = completed.stdout.splitlines()
     assert "task cancels took down its process" in error
     assert error.endswith("was killed by SIGKILL, because task stubborn was cancelled and did not end")
-    assert last == "3 begun begun "
+    assert last == "3 begun stubborn begun stubborn "
 
 
 STUBBORN_CHILD = """
@@ -136,19 +151,20 @@ STUBBORN_CHILD = """
             while True:
                 time.sleep(0.01)
 
+    def begins(future, path):
+        before = len(Path(path).read_text()) if Path(path).exists() else 0
+        while not Path(path).exists() or len(Path(path).read_text()) == before:
+            try:
+                future.get(timeout=0.1)
+            except hdphrs.errors.WaitTimeoutError:
+                pass
+        return future
+
     def leaves(path):
-        future = hdphrs.spawn(stubborn, path)
-        try:
-            future.get(timeout=0.1)
-        except hdphrs.errors.WaitTimeoutError:
-            return future.cancel()
+        return begins(hdphrs.spawn(stubborn, path), path).cancel()
 
     def waits(path):
-        future = hdphrs.spawn(hdphrs.task(stubborn, pin="pinned" in path), path)
-        try:
-            future.get(timeout=0.1)
-        except hdphrs.errors.WaitTimeoutError:
-            future.cancel()
+        begins(hdphrs.spawn(hdphrs.task(stubborn, pin="pinned" in path), path), path).cancel()
         hdphrs.spawn(abs, -1).get(timeout=60)   # set aside meanwhile
 
     path = sys.argv[1]
@@ -213,27 +229,28 @@ def test_task_whose_cancelled_child_does_not_end_on_its_scheduler_is_given_up_an
 
 def test_ctrl_c_in_run_cancels_the_task_that_nobody_else_knows(cluster: Cluster) -> None:
     program = cluster.write(
-        """
-        import hdphrs, os, signal, sys, threading, time
-        from pathlib import Path
+        HEARS_CTRL_C
+        + """
+    import hdphrs, os, sys, threading, time
+    from pathlib import Path
 
-        def hang(path):
-            Path(path).touch()
-            while True:
-                pass
+    def hang(path):
+        Path(path).touch()
+        while True:
+            pass
 
-        def interrupt():
-            while not Path(sys.argv[1]).exists():
-                time.sleep(0.01)
-            os.kill(os.getpid(), signal.SIGINT)
+    def interrupt():
+        while not Path(sys.argv[1]).exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
 
-        threading.Thread(target=interrupt).start()
-        try:
-            hdphrs.run(hang, sys.argv[1])
-        except KeyboardInterrupt:
-            print("interrupted")
-        print(hdphrs.run(abs, -3))
-        """
+    threading.Thread(target=interrupt).start()
+    try:
+        hdphrs.run(hang, sys.argv[1])
+    except KeyboardInterrupt:
+        print("interrupted")
+    print(hdphrs.run(abs, -3))
+"""
     )
     completed = cluster.run("--cores", 1, program, cluster.folder / "begun")
     assert (completed.returncode, completed.stdout) == (0, "interrupted\n3\n")

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from tests.e2e.harness import DEADLINE_S, SOON_S, Cluster, eventually
+from tests.e2e.harness import DEADLINE_S, HEARS_CTRL_C, SOON_S, Cluster, eventually
 
 pytestmark = pytest.mark.slow
 
@@ -100,14 +100,15 @@ def test_only_the_end_of_the_root_breaks_an_executor(cluster: Cluster) -> None:
 
 def test_ctrl_c_ends_the_calls_with_the_program(cluster: Cluster) -> None:
     program = cluster.write(
-        """
-        import hdphrs, time
-        with hdphrs.Executor(max_workers=2) as executor:
-            [executor.submit(time.sleep, 1000) for _ in range(9)]
-            executor.submit(time.sleep, 0)
-            print("up", flush=True)
-            time.sleep(1000)
-        """
+        HEARS_CTRL_C
+        + """
+    import hdphrs, time
+    with hdphrs.Executor(max_workers=2) as executor:
+        [executor.submit(time.sleep, 1000) for _ in range(9)]
+        executor.submit(time.sleep, 0)
+        print("up", flush=True)
+        time.sleep(1000)
+"""
     )
     process = cluster.start(program, python=True)
     assert process.stdout is not None

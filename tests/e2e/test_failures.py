@@ -10,12 +10,13 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
 import pytest
 
-from tests.e2e.harness import MARK, Cluster, eventually, result_of
+from tests.e2e.harness import DEADLINE_S, MARK, SOON_S, Cluster, eventually, result_of
 from tests.processes import send
 
 
@@ -65,13 +66,16 @@ def test_random_kills_leave_the_answer_right_and_the_time_bounded(cluster: Clust
     if example == "mandelbrot.py":
         arguments = [*arguments, "--output", str(cluster.folder / "picture.png")]
     answer, usual_s = undisturbed(cluster, example, arguments)
-    cluster.start_announced("--local-nodes", 4, example=example, arguments=arguments)
-    started_s = monotonic()
+    process = cluster.start_announced("--local-nodes", 4, example=example, arguments=arguments, hold=True)
     if victims == "scheduler":
-        eventually(lambda: len(cluster.schedulers()) >= 4, 10, "four schedulers")
+        eventually(lambda: len(cluster.schedulers()) >= 4, DEADLINE_S, "four schedulers")
         chosen = chance.sample(cluster.schedulers(), 1)
     else:
         chosen = chance.sample(cluster.nodes()[1:], int(victims[0]))
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+    started_s = monotonic()
     for pid, when_s in zip(chosen, sorted(chance.uniform(0, usual_s) for _ in chosen), strict=True):
         while monotonic() - started_s < when_s:
             assert cluster.process is not None
@@ -259,6 +263,10 @@ def test_task_that_wants_more_memory_than_it_may_have_gets_a_memory_error(cluste
     assert "replaced" not in completed.stderr
 
 
+def _is_empty(file: Path) -> bool:
+    return not file.read_text()
+
+
 @pytest.fixture
 def small_cgroup() -> Iterator[Path]:
     """A memory cgroup of 250 MB, made by the test; or no test."""
@@ -273,6 +281,7 @@ def small_cgroup() -> Iterator[Path]:
                 group.rmdir()
             continue
         yield group
+        eventually(partial(_is_empty, group / "cgroup.procs"), SOON_S, "the end of all in the group")
         group.rmdir()
         return
     pytest.skip("no memory cgroup can be made here")
@@ -306,7 +315,7 @@ def test_kill_for_want_of_memory_is_told_from_other_kills(cluster: Cluster, smal
         ["sh", "-c", launch, sys.executable, "-m", "hdphrs", "run", "--cores", "1", program],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=DEADLINE_S,
         env=os.environ | {MARK: cluster.mark},
     )
     killed = "was killed by SIGKILL"
@@ -333,7 +342,7 @@ def test_a_task_that_holds_the_gil_for_long_costs_nobody_their_life(cluster: Clu
         print([hdphrs.get(f) for f in holders])
         """
     )
-    completed = cluster.run("--local-nodes", 2, "--cores", 1, "--detect-after", 2, program)
+    completed = cluster.run("--local-nodes", 2, "--cores", 1, "--detect-after", 5, program)
     assert completed.stdout == "[8, 8]\n", completed.stderr
     assert completed.stderr == ""
 
@@ -350,7 +359,7 @@ def test_r11_after_kill_9_of_the_root_node_everything_ends_and_the_program_with_
     assert process.stdout is not None
     assert process.stdout.readline() == "begun\n"
     os.kill(cluster.nodes()[0], signal.SIGKILL)
-    completed = cluster.finish(10)
+    completed = cluster.finish(SOON_S)
     assert completed.returncode != 0
     lines = [line for line in completed.stderr.splitlines() if "root node" in line]
     assert lines, completed.stderr
@@ -373,4 +382,4 @@ def test_after_kill_9_of_program_or_launcher_nothing_is_left(cluster: Cluster, v
     assert process.stdout.readline() == "begun\n"
     pid = process.pid if victim == "launcher" else cluster.processes("hdphrs.program")[0]
     os.kill(pid, signal.SIGKILL)
-    eventually(lambda: not cluster.processes(), 2, "the end of all processes")
+    eventually(lambda: not cluster.processes(), SOON_S, "the end of all processes")

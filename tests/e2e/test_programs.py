@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from tests.e2e.harness import DEADLINE_S, SOON_S, Cluster, eventually
+from tests.e2e.harness import DEADLINE_S, HEARS_CTRL_C, SOON_S, Cluster, eventually
 
 
 def test_plain_python_gets_a_node_of_its_own_on_first_use(cluster: Cluster) -> None:
@@ -209,14 +209,15 @@ def test_a_program_keeps_its_streams_arguments_and_exit_status(cluster: Cluster)
 
 def test_ctrl_c_interrupts_a_get(cluster: Cluster) -> None:
     program = cluster.write(
-        """
-        import hdphrs, time
-        def nap():
-            print("begun", flush=True)  # not before: Python loses a Ctrl-C that comes within an import, now and then
-            time.sleep(60)
-        try: hdphrs.get(hdphrs.spawn(nap))
-        except KeyboardInterrupt: print("interrupted", flush=True); raise
-        """
+        HEARS_CTRL_C
+        + """
+    import hdphrs, time
+    def nap():
+        print("begun", flush=True)  # not before: Python loses a Ctrl-C that comes within an import, now and then
+        time.sleep(60)
+    try: hdphrs.get(hdphrs.spawn(nap))
+    except KeyboardInterrupt: print("interrupted", flush=True); raise
+"""
     )
     process = cluster.start(program)
     assert process.stdout is not None

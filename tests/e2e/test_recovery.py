@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from tests.e2e.harness import Cluster
+from tests.e2e.harness import Cluster, written
 
 TREE = """
     import os
@@ -126,8 +126,11 @@ STRAGGLER = """
     import hdphrs
 
     SLOW = sys.argv[0] + ".slow"
+    LOG = sys.argv[0] + ".log"
 
     def work(number):
+        with open(LOG, "a") as log:
+            log.write(f"{number}\\n")
         if number == 0 and not os.path.exists(SLOW):
             open(SLOW, "w").close()
             time.sleep(30)
@@ -147,6 +150,7 @@ def test_straggler_is_started_once_more_and_the_first_answer_wins(cluster: Clust
     completed = cluster.run("--local-nodes", 2, "--cores", 1, "--speculate", "--report", report, program)
     assert completed.stdout == f"{sum(range(20))}\n", completed.stderr
     told = json.loads(report.read_text())
-    assert told["wall_s"] < 15
-    assert told["nodes"][0]["doubled"] == 1
+    assert told["wall_s"] < 25
+    assert written(cluster.folder / "prog.py.log").count("0") == 2
+    assert told["nodes"][0]["doubled"] >= 1  # another one, if its process was held up
     assert "is started once more" in completed.stderr

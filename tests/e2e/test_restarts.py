@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness import DEADLINE_S, SOON_S, Cluster, entries, eventually, written
+from tests.e2e.harness import DEADLINE_S, HEARS_CTRL_C, SOON_S, Cluster, entries, eventually, written
 
 WORK = """
     import os
@@ -56,7 +56,7 @@ def lines(cluster: Cluster, kind: str) -> list[str]:
 
 def start(cluster: Cluster, *options: object, done: int = 10) -> None:
     """Three nodes; returns when so many tasks have ended, which the others wait for until they may go on."""
-    cluster.start("--local-nodes", 3, "--cores", 1, *options, cluster.write(WORK), COUNT, done)
+    cluster.start("--local-nodes", 3, "--cores", 1, *options, cluster.write(HEARS_CTRL_C + WORK), COUNT, done)
     eventually(lambda: len(lines(cluster, "log")) >= done, DEADLINE_S, "tasks ended")
 
 
