@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.stand_ins import OBEDIENT, stand_in
-from tests.cluster.support import Run, Start, environment, wait_until, write_program
+from tests.cluster.support import PATIENCE_S, Run, Start, environment, wait_until, write_program
 
 
 @pytest.fixture
@@ -127,7 +127,11 @@ def test_a_program_under_nohup_does_not_hear_of_the_hangup(nodes: Path, tmp_path
     )
     command = [sys.executable, "-m", "hdphrs", "run", "--nodes", str(nodes), str(prog)]
     run = subprocess.run(
-        ["nohup", *command], capture_output=True, cwd=tmp_path, env=os.environ | environment(tmp_path), timeout=30
+        ["nohup", *command],
+        capture_output=True,
+        cwd=tmp_path,
+        env=os.environ | environment(tmp_path),
+        timeout=PATIENCE_S,
     )
     assert (run.returncode, run.stdout) == (0, b"True\n")
 
@@ -135,7 +139,7 @@ def test_a_program_under_nohup_does_not_hear_of_the_hangup(nodes: Path, tmp_path
 @pytest.mark.parametrize("victim", ["program", "launcher"])
 def test_kill_9_leaves_nothing(start: Start, nodes: Path, tmp_path: Path, victim: str) -> None:
     run = waiting(start, nodes, tmp_path)
-    assert len(run.processes()) == 4
+    run.assert_all_there(4)
     os.kill(run.named("hdphrs.program")[0] if victim == "program" else run.process.pid, signal.SIGKILL)
     assert run.finish() == (-signal.SIGKILL, "", "")
     run.assert_nothing_left()
@@ -159,4 +163,4 @@ def test_a_program_that_is_part_of_a_run_may_start_another(start: Start, nodes: 
     )
     run = start("run", "--nodes", nodes, prog)
     assert run.finish() == (0, "inner\nouter 0\n", "")
-    assert wait_until(lambda: not run.processes(), 2)
+    assert wait_until(lambda: not run.processes())

@@ -47,10 +47,12 @@ def _sshd() -> str | None:
     return shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 
 
-def unused_port() -> int:
-    """A port of the loopback on which nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+@contextmanager
+def unused_port() -> Iterator[int]:
+    """A port of the loopback on which nobody listens, nor can as long as this is open."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield int(bound.getsockname()[1])
 
 
 @contextmanager
@@ -59,15 +61,29 @@ def ssh_server(folder: Path) -> Iterator[SshServer]:
     for name in ("host", "user", "stranger"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", folder / name], check=True)
     shutil.copy(folder / "user.pub", folder / "authorized_keys")
-    port = unused_port()
+    if os.getuid() == 0:
+        _PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)  # it stays: servers of other test runs need it too
+    while True:
+        with unused_port() as port:
+            free = port
+        process = _listening(folder, free)
+        if process is not None:
+            break
+    try:
+        yield SshServer(folder, free)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _listening(folder: Path, port: int) -> subprocess.Popen[bytes] | None:
+    """A server on this port; None if somebody else has taken it since it was seen to be free."""
     (folder / "known_hosts").write_text(f"[127.0.0.1]:{port} {(folder / 'host.pub').read_text()}")
     (folder / "sshd_config").write_text(
         f"ListenAddress 127.0.0.1\nPort {port}\nHostKey {folder / 'host'}\nPidFile none\n"
         f"AuthorizedKeysFile {folder / 'authorized_keys'}\nStrictModes no\nUsePAM no\n"
         "PasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin yes\n"
     )
-    if os.getuid() == 0:
-        _PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)  # it stays: servers of other test runs need it too
     log = folder / "sshd.log"
     sshd = _sshd()
     assert sshd is not None
@@ -76,8 +92,11 @@ def ssh_server(folder: Path) -> Iterator[SshServer]:
             [sshd, "-D", "-e", "-f", folder / "sshd_config"], stdin=subprocess.DEVNULL, stderr=errors
         )
     try:
-        assert wait_until(lambda: "Server listening" in log.read_text()), log.read_text()
-        yield SshServer(folder, port)
-    finally:
-        process.terminate()
-        process.wait()
+        assert wait_until(lambda: "Server listening" in log.read_text() or process.poll() is not None), log.read_text()
+    except BaseException:
+        process.kill()
+        raise
+    if process.poll() is None:
+        return process
+    assert "Address already in use" in log.read_text(), log.read_text()
+    return None

@@ -20,9 +20,9 @@ from tests.processes import send, started
 
 REPOSITORY = Path(__file__).parent.parent.parent
 MARK = "HDPHRS_TEST_RUN"
-GONE_S = 2.0
-"""Within this time after the end of a run, nothing of it is left."""
-PATIENCE_S = 30.0
+GONE_S = 20.0
+"""Within this time after the end of a run, nothing of it is left, on a machine that now and then holds somebody up."""
+PATIENCE_S = 120.0
 
 
 def wait_until(condition: Callable[[], object], within_s: float = PATIENCE_S) -> bool:
@@ -65,6 +65,10 @@ class Run:
         """The next line that it complains."""
         assert self.process.stderr is not None
         return self.process.stderr.readline().decode().rstrip("\n")
+
+    def assert_all_there(self, count: int) -> None:
+        """Fail unless so many processes are there: one that just becomes another program is not seen for a moment."""
+        assert wait_until(lambda: len(self.processes()) == count), self.processes()
 
     def interrupt(self) -> None:
         """Ctrl-C: SIGINT to the process group."""

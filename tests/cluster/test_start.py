@@ -53,11 +53,10 @@ def test_all_addresses_are_known_beforehand_and_secrets_are_in_no_argument(start
     prog = write_program(tmp_path, "import sys; sys.stdin.read()")
     file = hosts(tmp_path, tell + JOINED + SERVES, tell + "os.read(0, 1)")
     run = start("run", "--seed", 7, "--nodes", file, prog)
-    assert wait_until(lambda: len(run.processes()) == 4)
+    first, second = sorted((run.read_error().split() for _ in range(2)), reverse=True)
+    run.assert_all_there(4)
     lines = list(run.processes().values())
-    status, _, errors = run.finish()
-    assert status == 0
-    first, second = sorted((line.split() for line in errors.splitlines()), reverse=True)
+    assert run.finish() == (0, "", "")
     assert (first[0], second[0]) == ("1", "0")
     assert first[1:4] == second[1:4]
     assert len(first[2]) == 64
@@ -183,6 +182,7 @@ def test_how_a_node_died_is_said_if_asked_and_the_program_goes_on(start: Start, 
     prog = write_program(tmp_path, "print('up'); input(); print('done')")
     run = start("run", "-v", "--nodes", hosts(tmp_path, OBEDIENT, OBEDIENT), prog)
     assert run.read_line() == "up"
+    assert wait_until(lambda: len(run.named("hdphrs.node")) == 2)
     victim = run.named("hdphrs.node")[1]
     os.kill(victim, signal.SIGKILL)
     assert run.process.stderr is not None
@@ -220,6 +220,6 @@ def test_a_launcher_that_is_killed_leaves_nothing(start: Start, tmp_path: Path) 
     prog = write_program(tmp_path, "import signal; print('up'); signal.pause()")
     run = start("run", "--nodes", hosts(tmp_path, OBEDIENT, OBEDIENT), prog)
     assert run.read_line() == "up"
-    assert len(run.processes()) == 4
+    run.assert_all_there(4)
     run.process.kill()
     run.assert_nothing_left()
