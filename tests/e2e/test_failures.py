@@ -178,31 +178,35 @@ def test_poison_that_outlives_who_spawned_it_is_given_up_too(cluster: Cluster) -
         """
         import os
         import signal
+        import sys
         import time
         import hdphrs
 
-        def poison():
+        def poison(log):
+            open(log, "a").close()
             os.kill(os.getpid(), signal.SIGKILL)
 
-        def child():
-            hdphrs.spawn(poison)
+        def child(log):
+            hdphrs.spawn(poison, log)
             return 1
 
-        def slow():
+        def slow(log):
+            while not os.path.exists(log):
+                time.sleep(0.01)
             time.sleep(0.3)
             return 2
 
-        def parent():
+        def parent(log):
             (other,) = [node for node in hdphrs.all_nodes() if node != hdphrs.my_node()]
-            far = hdphrs.spawn_at(other, slow)
-            near = hdphrs.spawn(child)
+            far = hdphrs.spawn_at(other, slow, log)
+            near = hdphrs.spawn(child, log)
             return hdphrs.get(far) + hdphrs.get(near)
 
         if __name__ == "__main__":
-            print(hdphrs.get(hdphrs.spawn(parent)))
+            print(hdphrs.get(hdphrs.spawn(parent, sys.argv[1])))
         """
     )
-    completed = cluster.run("--local-nodes", 2, "--cores", 1, program)
+    completed = cluster.run("--local-nodes", 2, "--cores", 1, program, cluster.folder / "begun")
     assert completed.returncode == 0, completed.stderr
     assert completed.stdout == "3\n"
     assert "while it ran what task child had left behind" in completed.stderr
