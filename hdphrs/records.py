@@ -1,14 +1,25 @@
 """`dataclass`, made faster for the kind that this package has most of: frozen, with slots, and plain fields.
 
 What lives here: the same decorator as that of the standard library, to people, type checkers and `dataclasses.fields`.
+What is not of that kind goes to the standard library.
+
+Theory of operation
+-------------------
+
 That one compiles six methods of a class one by one.  A node makes some eighty such classes before it can do anything;
-here each costs one compilation (decision 28).  What is not of that kind goes to the standard library.
+here each costs one compilation (decision 28).
+
+And it fills a frozen record by `object.__setattr__`, field by field, which for nine fields takes four times as long as
+assignments do; some twenty records are made while a task makes its round.  Here the values are assigned to a nameless
+base, the `_cells` for so many fields, which may be changed, and then what has been filled is declared to be of the
+class itself, which has the same cells under the names of its fields, and may not.  Nobody else sees it in between.  So
+what is called is `__new__`, and a record has no subclasses that have anything of their own in them.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,41 +39,64 @@ else:
 def _is_plain(cls: type) -> bool:
     values = vars(cls)
     return cls.__bases__ == (object,) and not any(
-        isinstance(values.get(name), dataclasses.Field) or str(kind).startswith(("ClassVar", "InitVar", "KW_ONLY"))
+        not _is_plain_value(values.get(name)) or str(kind).startswith(("ClassVar", "InitVar", "KW_ONLY"))
         for name, kind in values.get("__annotations__", {}).items()
     )
 
 
+def _is_plain_value(value: object) -> bool:
+    """A default, or a field with nothing but a default, and whether it is compared."""
+    if not isinstance(value, dataclasses.Field):
+        return True
+    plain = dataclasses.field(default=value.default, compare=value.compare)
+    return value.default is not dataclasses.MISSING and repr(value) == repr(plain)
+
+
+@cache
+def _cells(count: int) -> type:
+    """What holds so many values."""
+    return type(f"_Cells{count}", (), {"__slots__": tuple([f"_{number}" for number in range(count)])})
+
+
 def _make(cls: type, *, kw_only: bool) -> type:
-    names = tuple(vars(cls).get("__annotations__", {}))
-    defaults = {f"_default_{name}": vars(cls)[name] for name in names if name in vars(cls)}
-    known: dict[str, Any] = {"_set": object.__setattr__, **defaults}
     cls = dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(cls)  # lists the fields
-    exec(_source(names, defaults, kw_only, hasattr(cls, "__post_init__")), known)
+    fields = dataclasses.fields(cls)
+    names = tuple([each.name for each in fields])
+    compared = tuple([each.name for each in fields if each.compare])
+    defaults = {f"_default_{each.name}": each.default for each in fields if each.default is not dataclasses.MISSING}
+    cells = _cells(len(names))
+    known: dict[str, Any] = {"_cells": cells, **defaults}
+    exec(_source(names, compared, defaults, kw_only, hasattr(cls, "__post_init__")), known)
     body = {name: value for name, value in vars(cls).items() if name not in (*names, "__dict__", "__weakref__")}
-    for method in (known["__init__"], known["__eq__"], known["__hash__"]):
-        method.__qualname__ = f"{cls.__qualname__}.{method.__name__}"
+    body |= {name: vars(cells)[f"_{number}"] for number, name in enumerate(names)}
+    for name in ("__new__", "__eq__", "__hash__"):
+        method = known[name]
+        method.__qualname__ = f"{cls.__qualname__}.{'__init__' if name == '__new__' else name}"  # for errors
         method.__module__ = cls.__module__
-        if method.__name__ == "__init__" or vars(cls).get(method.__name__) is None:
-            body[method.__name__] = method
-    for name in ("__repr__", "__setattr__", "__delattr__", "__getstate__", "__setstate__"):
+        if body.get(name) is None:
+            body[name] = method
+    for name in ("__repr__", "__setattr__", "__delattr__", "__reduce__"):
         body.setdefault(name, vars(_Common)[name])
-    made = type(cls.__name__, (object,), body | {"__slots__": names})
+    made = type(cls.__name__, (cells,), body | {"__slots__": ()})
+    made.__slots__ = names  # type: ignore[attr-defined]  # which is what `meaning.py` and people look at
     made.__qualname__ = cls.__qualname__
     return made
 
 
-def _source(names: tuple[str, ...], defaults: dict[str, Any], kw_only: bool, post_init: bool) -> str:
+def _source(
+    names: tuple[str, ...], compared: tuple[str, ...], defaults: dict[str, Any], kw_only: bool, post_init: bool
+) -> str:
     takes = [f"{name}=_default_{name}" if f"_default_{name}" in defaults else name for name in names]
-    arguments = ", ".join(["self", *(["*"] if kw_only and names else []), *takes])
-    sets = [f"    _set(self, {name!r}, {name})" for name in names]
-    if post_init:
-        sets.append("    self.__post_init__()")
-    ours, theirs = ("".join(f"{who}.{name}, " for name in names) for who in ("self", "other"))
+    arguments = ", ".join(["_class", *(["*"] if kw_only and names else []), *takes])
+    ours, theirs = ("".join(f"{who}.{name}, " for name in compared) for who in ("self", "other"))
     return "\n".join(
         [
-            f"def __init__({arguments}):",
-            *(sets or ["    pass"]),
+            f"def __new__({arguments}):",
+            "    _self = _cells()",
+            *[f"    _self._{number} = {name}" for number, name in enumerate(names)],
+            "    _self.__class__ = _class",
+            *(["    _self.__post_init__()"] if post_init else []),
+            "    return _self",
             "def __eq__(self, other):",
             "    if other.__class__ is self.__class__:",
             f"        return ({ours}) == ({theirs})",
@@ -73,11 +107,16 @@ def _source(names: tuple[str, ...], defaults: dict[str, Any], kw_only: bool, pos
     )
 
 
+def _again(cls: type, values: dict[str, Any]) -> Any:
+    """A record that has travelled."""
+    return cls(**values)
+
+
 class _Common:
     """What is the same for all."""
 
     def __repr__(self: Any) -> str:
-        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__dataclass_fields__)
         return f"{type(self).__qualname__}({fields})"
 
     def __setattr__(self: Any, name: str, value: object) -> None:
@@ -86,9 +125,5 @@ class _Common:
     def __delattr__(self: Any, name: str) -> None:
         raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
 
-    def __getstate__(self: Any) -> list[Any]:
-        return [getattr(self, name) for name in self.__slots__]
-
-    def __setstate__(self: Any, state: list[Any]) -> None:
-        for name, value in zip(self.__slots__, state, strict=True):
-            object.__setattr__(self, name, value)
+    def __reduce__(self: Any) -> Any:
+        return _again, (type(self), {name: getattr(self, name) for name in self.__dataclass_fields__})

@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import inspect
 import pickle
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -41,10 +42,17 @@ class Nothing:
 
 
 class Partly:
-    """What only the standard library can do."""
+    """Of which not all is compared."""
 
     x: int
     y: float = dataclasses.field(default=0.0, compare=False)
+
+
+class Listed:
+    """What only the standard library can do."""
+
+    x: int
+    y: list[int] = dataclasses.field(default_factory=list)
 
 
 def outcome(act: Callable[[], object]) -> str:
@@ -55,7 +63,7 @@ def outcome(act: Callable[[], object]) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-@pytest.mark.parametrize("plain", [Point, Nothing, Partly])
+@pytest.mark.parametrize("plain", [Point, Nothing, Partly, Listed])
 def test_class_behaves_as_the_standard_library_s(plain: type, kind: dict[str, Any]) -> None:
     def made(decorate: Any) -> Any:
         copied = {name: value for name, value in vars(plain).items() if name not in ("__dict__", "__weakref__")}
@@ -87,7 +95,11 @@ def test_class_behaves_as_the_standard_library_s(plain: type, kind: dict[str, An
                 lambda: (cls.__match_args__, cls.__slots__, cls.__doc__, cls.__module__, hasattr(one, "__dict__")),
                 lambda: [parameter.kind for parameter in inspect.signature(cls).parameters.values()],
                 lambda: copy.deepcopy(one),
+                lambda: copy.copy(one),
+                lambda: one.__replace__(**some),
+                lambda: setattr(one, "__class__", int),
                 lambda: other.away(),
+                lambda: one == cls(**some, y=3) if some else None,
             )
         ]
 
@@ -106,10 +118,62 @@ class Travels:
     y: tuple[int, ...] = ()
 
 
-def test_record_travels_and_is_a_key() -> None:
-    one = Travels(1, (2,))
-    assert pickle.loads(pickle.dumps(one)) == one
-    assert {one: 3}[Travels(1, (2,))] == 3
-    match one:
+@records.dataclass(frozen=True, slots=True)
+class Few:
+    """Has as many fields."""
+
+    a: int
+    b: tuple[int, ...]
+
+
+@records.dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """The same, by name."""
+
+    x: int
+    y: tuple[int, ...] = ()
+    z: float = dataclasses.field(default=0.0, compare=False)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("one", [Travels(1, (2,)), Named(x=1, y=(2,), z=3.0)], ids=lambda one: type(one).__name__)
+def test_record_travels_and_is_a_key(one: Any, protocol: int) -> None:
+    again = pickle.loads(pickle.dumps(one, protocol))
+    assert (again, repr(again), type(again)) == (one, repr(one), type(one))
+    assert {one: 3}[again] == 3
+
+
+def test_record_matches_by_position() -> None:
+    match Travels(1, (2,)):
         case Travels(x, y):
             assert (x, y) == (1, (2,))
+
+
+def test_records_of_as_many_fields_share_nothing_but_their_cells() -> None:
+    one: Any = Travels(1)
+    other: Any = Few(1, ())
+    assert (one != other, isinstance(one, Few), type(one).x is type(one).y) == (True, False, False)
+    assert [name for name in dir(one) if not name.startswith("_")] == ["x", "y"]
+
+
+def test_subclass_with_anything_of_its_own_cannot_be_made() -> None:
+    class Same(Travels):
+        __slots__ = ()
+
+    class More(Travels):
+        pass
+
+    assert repr(Same(1)).endswith("Same(x=1, y=())")
+    with pytest.raises(TypeError, match="layout differs"):
+        More(1)
+
+
+def test_record_is_filled_without_a_call_for_each_field() -> None:
+    calls: list[str] = []
+    sys.setprofile(lambda frame, event, argument: calls.append(event))
+    try:
+        Travels(1, (2,))
+    finally:
+        sys.setprofile(None)
+    assert calls.count("call") == 1
+    assert calls.count("c_call") == 1  # that of `setprofile`
