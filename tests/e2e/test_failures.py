@@ -94,9 +94,12 @@ def test_random_kills_leave_the_answer_right_and_the_time_bounded(cluster: Clust
 @pytest.mark.slow
 def test_a_stopped_node_is_declared_dead_and_harms_nothing_when_it_returns(cluster: Cluster) -> None:
     process = cluster.start_announced(
-        "--local-nodes", 3, "--detect-after", 1, example="queens.py", arguments=["13", "--skeleton", "push"]
+        "--local-nodes", 3, "--detect-after", 1, example="queens.py", arguments=["13", "--skeleton", "push"], hold=True
     )
     victim = cluster.nodes()[1]
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
     os.kill(victim, signal.SIGSTOP)
     assert process.stderr is not None
     assert "has died" in process.stderr.readline()

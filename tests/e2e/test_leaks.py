@@ -81,7 +81,7 @@ PROGRAM = """
 
     def settled():
         "What there is when all has been said; a scheduler is looked at by a task, which itself takes a future or two."
-        for _ in range(200):
+        for _ in range(3000):
             looks = {node: hdphrs.get(hdphrs.spawn_at(node, look)) for node in hdphrs.all_nodes()}
             if not any(one["away"] or one["waiting"] or one["sparks"] or one["stopping"] for one in looks.values()):
                 break
@@ -105,7 +105,7 @@ PROGRAM = """
     gc.collect()
     assert sum(isinstance(one, fast.Future) for one in gc.get_objects()) <= 2, "futures of the program"
     assert descriptors("self") <= ours + 2, (descriptors("self"), ours)
-    for _ in range(200):                        # a thread may be about to end
+    for _ in range(3000):                       # a thread may be about to end
         if threads() <= begun:
             break
         time.sleep(0.02)
