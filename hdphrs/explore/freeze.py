@@ -17,14 +17,19 @@ from hdphrs.explore.codec import ATOM, Codec, NextId, Renaming, codec, fields_of
 from hdphrs.explore.host import Host, Scheduler
 from hdphrs.protocol.cancelling import Cancelling, _Stopping
 from hdphrs.protocol.code import CodeStore
+from hdphrs.protocol.flow import Flow
+from hdphrs.protocol.homes import Homes
+from hdphrs.protocol.intake import Intake
 from hdphrs.protocol.leaving import Leaving
 from hdphrs.protocol.limits import Limits, _Running
 from hdphrs.protocol.membership import Membership
 from hdphrs.protocol.messages import Await, Message, Recall
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.orphans import Orphanage
+from hdphrs.protocol.outcomes import Outcomes
 from hdphrs.protocol.pieces import Pieces
 from hdphrs.protocol.quiet import Quiet
+from hdphrs.protocol.recovery import Recovery
 from hdphrs.protocol.reruns import Reruns
 from hdphrs.protocol.retained import Copy, Retained
 from hdphrs.protocol.schedulers import Schedulers, _Scheduler
@@ -45,6 +50,7 @@ from hdphrs.protocol.tasks import (
     TaskRef,
 )
 from hdphrs.protocol.thief import Thief, _Sent
+from hdphrs.protocol.unwanted import Unwanted
 from hdphrs.protocol.victim import Guard, Victim, _Catch, _Parked
 
 
@@ -75,6 +81,11 @@ class _Role(NamedTuple):
 
     state: dict[str, Codec]
     made_with: frozenset[str]
+
+
+def _between(roles: str) -> _Role:
+    """One that was made with these, and keeps nothing that a search has to know."""
+    return _Role({}, frozenset(f"_{name}" for name in roles.split()))
 
 
 ROLES: dict[str, tuple[type, _Role]] = {
@@ -136,7 +147,9 @@ ROLES: dict[str, tuple[type, _Role]] = {
                 "_next_request": codec(NextId),
                 "_parked": codec(deque[_Parked]),
             },
-            frozenset({"_me", "_config", "_pool", "_supervisor", "_give", "_members", "_is_going", "_quiet"}),
+            frozenset(
+                {"_me", "_config", "_pool", "_supervisor", "_members", "_is_going", "_quiet", "_code", "_counters"}
+            ),
         ),
     ),
     "leaving": (
@@ -170,7 +183,7 @@ ROLES: dict[str, tuple[type, _Role]] = {
                     "_retained",
                     "_is_stopping",
                     "_say",
-                    "_answer",
+                    "_counters",
                     "_put_back",
                 }
             ),
@@ -217,8 +230,28 @@ ROLES: dict[str, tuple[type, _Role]] = {
     ),
     "limits": (Limits, _Role({"_running": codec(dict[tuple[TaskRef, int], _Running])}, frozenset())),
     "code": (CodeStore, _Role({}, frozenset({"_data", "_given"}))),  # tasks of a search need no code
+    "homes": (Homes, _between("me members choose pool supervisor code say")),
+    "intake": (Intake, _between("me members pool supervisor schedulers thief pieces reruns homes counters say")),
+    "unwanted": (
+        Unwanted,
+        _between("me members supervisor victim reruns cancelling limits stragglers pieces orphans counters say"),
+    ),
+    "outcomes": (Outcomes, _between("me supervisor schedulers reruns limits stragglers pieces unwanted counters")),
+    "recovery": (
+        Recovery,
+        _between(
+            "me members supervisor schedulers thief victim leaving code orphans reruns unwanted outcomes counters"
+        ),
+    ),
+    "flow": (
+        Flow,
+        _between(
+            "members choose pool supervisor schedulers thief victim "
+            "leaving code cancelling reruns stragglers counters demanding"
+        ),
+    ),
 }
-NODE_FIELDS = {"counters", "reports", "me", "_config", "_choose", "_over", "_demanding", "_awaited", *ROLES}
+NODE_FIELDS = {"counters", "reports", "me", "_config", "_choose", "_over", "_awaited", *ROLES}
 
 _CREW = codec(dict[Origin, Scheduler])
 _AWAITED = codec(dict[tuple[Origin, int], bytes])

@@ -17,9 +17,10 @@ from hdphrs import __version__
 from hdphrs.config import CoreConfig
 from hdphrs.errors import InternalError, StartError
 from hdphrs.protocol import events as ev
+from hdphrs.protocol.counters import COUNTERS
 from hdphrs.protocol.effects import Effect, Send
 from hdphrs.protocol.messages import Bye, TermAck
-from hdphrs.protocol.node import COUNTERS, Node
+from hdphrs.protocol.node import Node
 from hdphrs.wire.settings import NodeSettings
 from hdphrs.wire.trace import SUFFIX, Header, Record, encode_header, encode_record, first_line
 

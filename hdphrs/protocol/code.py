@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from hdphrs.protocol.tasks import Spark
+from hdphrs.protocol.effects import Effect, Send
+from hdphrs.protocol.messages import Code
+from hdphrs.protocol.tasks import NodeId, Spark
 
 
 class CodeStore:
@@ -32,6 +34,10 @@ class CodeStore:
                 given.add(digest)
                 missing.append((digest, self._data[digest]))
         return missing
+
+    def ahead(self, node: NodeId, sparks: Iterable[Spark]) -> list[Effect]:
+        """CODE that goes to a node ahead of these tasks."""
+        return [Send(node, Code(digest, data)) for digest, data in self.missing(("node", node), sparks)]
 
     def knows(self, receiver: Hashable, digest: bytes) -> None:
         """`receiver` had the code before we did."""

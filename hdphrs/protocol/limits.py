@@ -2,7 +2,7 @@
 
 What lives here: of one node, the copies that its schedulers have begun and that have a limit.  The time counts from the
 beginning of a run, so a copy that is run again, here or elsewhere, has all of it again.  What becomes of those that
-take longer is `cancelling.py`'s business.
+take longer is in `unwanted.py`.
 """
 
 from __future__ import annotations

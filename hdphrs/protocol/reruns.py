@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from hdphrs.config import CoreConfig
+from hdphrs.protocol.counters import Counters
 from hdphrs.protocol.effects import Effect
 from hdphrs.protocol.membership import Membership
-from hdphrs.protocol.messages import Await, Keep, Orphans, Recall, Recalled
+from hdphrs.protocol.messages import Await, Keep, Orphans, Recall, Recalled, Result
 from hdphrs.protocol.orphans import Say
 from hdphrs.protocol.pieces import apart, check_of_task, is_keen, piece_of, worth
 from hdphrs.protocol.retained import Copy, Retained
@@ -39,11 +40,11 @@ class Reruns:
         retained: Retained,
         is_stopping: Callable[[Spark], bool],
         say: Say,
-        answer: Callable[[TaskRef, int, Outcome], list[Effect]],
+        counters: Counters,
         put_back: Callable[[Sequence[Spark]], list[Effect]],
     ) -> None:
-        """`is_stopping` tells whether a copy is about to end because it was cancelled; `answer(ref, replica, outcome)`
-        is what to do with the outcome of one, and `put_back` with sparks that are to be run."""
+        """`is_stopping` tells whether a copy is about to end because it was cancelled; `put_back` is what to do with
+        sparks that are to be run."""
         self._config = config
         self._members = members
         self._pool = pool
@@ -51,7 +52,7 @@ class Reruns:
         self._schedulers = schedulers
         self._is_stopping = is_stopping
         self._say = say
-        self._answer = answer
+        self._counters = counters
         self._put_back = put_back
         self._waiting: dict[RecallId, list[Spark]] = {}
         self._next_recall = 1
@@ -83,6 +84,13 @@ class Reruns:
                 elif ref.node != self._members.me:
                     self._retained.retain(Copy(ref, ref.node, task, outcome))
         return self.keep(left)
+
+    def answer(self, ref: TaskRef, replica: int, outcome: Outcome) -> list[Effect]:
+        """A copy has ended here: its supervisor hears of it, if anybody knows who that is."""
+        if self.is_orphan(ref):
+            self._counters["orphans"] += 1
+            return []
+        return self._say(ref.node, Result(ref, replica, outcome))
 
     def on_filled(self, ref: TaskRef, task: Task, outcome: Outcome, source: NodeId) -> None:
         """A future of a scheduler of this node is filled by what `source` has sent."""
@@ -132,7 +140,7 @@ class Reruns:
             if itself is None:
                 unfinished.append(spark)
             elif isinstance(itself, Piece):
-                effects += self._answer(spark.ref, spark.replica, itself.outcome)
+                effects += self.answer(spark.ref, spark.replica, itself.outcome)
             elif not self._supervisor.wants(spark):  # somebody else tracks it, or nobody
                 unfinished.append(replace(spark, pieces=()))
             elif not self._members.is_dead(itself.node):

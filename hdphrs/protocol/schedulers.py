@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from hdphrs.config import CoreConfig
+from hdphrs.protocol.effects import Deliver
 from hdphrs.protocol.sparkpool import Sparkpool
 from hdphrs.protocol.tasks import Crash, Origin, Orphan, Outcome, Piece, Spark, Task, TaskRef, Verdict
 
@@ -78,6 +79,11 @@ class Schedulers:
         if origin in self._hungry:
             del self._hungry[origin]
             self._up[origin].room = 0
+
+    def deliver(self, ref: TaskRef, outcome: Outcome) -> Deliver:
+        """Fill one of their futures, or of the program's."""
+        self.sate(ref.origin)
+        return Deliver(ref.origin, ref.slot, outcome)
 
     def assign(
         self, *, threads_only: bool = False

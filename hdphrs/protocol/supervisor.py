@@ -116,6 +116,10 @@ class Supervisor:
         record = self._records.get(spark.ref)
         return record is not None and spark.replica == record.replica
 
+    def is_wanted(self, spark: Spark) -> bool:
+        """Whether a copy, whoever its supervisor is, is worth running as far as this node knows."""
+        return spark.ref.node != self._me or self.wants(spark)
+
     def authorise(self, spark: Spark, thief: NodeId) -> None:
         """A copy in this node's own pool, which `wants` has approved, goes to `thief`."""
         record = self._records[spark.ref]

@@ -16,9 +16,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from hdphrs.config import CoreConfig
+from hdphrs.protocol.code import CodeStore
+from hdphrs.protocol.counters import Counters
 from hdphrs.protocol.effects import Effect, Send
 from hdphrs.protocol.membership import Membership
-from hdphrs.protocol.messages import Ack, Fish, NoWork, Req
+from hdphrs.protocol.messages import Ack, Fish, NoWork, Req, Schedule
 from hdphrs.protocol.quiet import Quiet
 from hdphrs.protocol.sparkpool import Sparkpool
 from hdphrs.protocol.supervisor import Supervisor
@@ -60,22 +62,20 @@ class Victim:
         config: CoreConfig,
         pool: Sparkpool,
         supervisor: Supervisor,
-        give: Callable[[NodeId, FishId, list[Spark], bool], list[Effect]],
         members: Membership,
         quiet: Quiet,
+        code: CodeStore,
+        counters: Counters,
     ) -> None:
-        """`give(thief, fish, sparks, first)` makes the effects that send sparks, and their code, to a thief.
-
-        `first` tells whether this is what answers the fish; what its other guards release follows unasked.
-        """
         self._me = me
         self._config = config
         self._pool = pool
         self._supervisor = supervisor
-        self._give = give
         self._members = members
         self._is_going = members.is_going
         self._quiet = quiet
+        self._code = code
+        self._counters = counters
         self._guards: dict[RequestId, Guard] = {}
         self._next_request = 1
         self._parked: deque[_Parked] = deque()
@@ -237,8 +237,11 @@ class Victim:
         return [*self._send(catch, granted), *requests]
 
     def _send(self, catch: _Catch, sparks: list[Spark]) -> list[Effect]:
-        first, catch.answered = not catch.answered, True
-        return self._give(catch.thief, catch.fish, sparks, first)
+        """SCHEDULE, and code ahead of it; what answers no fish any more, as what late guards release, goes unasked."""
+        self._counters["given"] += len(sparks)
+        self._counters["fish_answered"] += not catch.answered
+        catch.answered = True
+        return [*self._code.ahead(catch.thief, sparks), Send(catch.thief, Schedule(catch.fish, tuple(sparks)))]
 
     def _reserve(self, spark: Spark, catch: _Catch) -> Effect:
         request = RequestId(self._next_request)

@@ -17,7 +17,8 @@ from hdphrs.errors import ProtocolError
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
-from hdphrs.protocol.node import RULINGS, Node
+from hdphrs.protocol.node import Node
+from hdphrs.protocol.rights import RULINGS
 from hdphrs.protocol.tasks import PROGRAM, ROOT, FishId, Member, NodeId, Origin, Spark, Task, TaskRef
 from hdphrs.wire.codec import ROWS, pack_message, unpack_message
 from hdphrs.wire.framing import FrameDecoder, encode_frame

@@ -6,7 +6,7 @@ import pytest
 
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol import messages as msg
-from hdphrs.protocol.node import RULINGS
+from hdphrs.protocol.rights import RULINGS
 from hdphrs.protocol.tasks import ROOT, FishId, NodeId, Origin, Outcome, RecallId, RequestId, TaskRef, Verdict
 from tests.fuzz.core_target import SITUATIONS, STALE, hear, member
 

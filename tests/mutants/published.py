@@ -30,7 +30,7 @@ PUBLISHED = (
     Mutant(
         "R1b",
         "sparks of a dead supervisor stay in the pool, and REQ is sent to a corpse",
-        (Edit("node.Node._on_dead_node", "self.reruns.purge(lambda spark: spark.ref.node == dead)", "0"),),
+        (Edit("recovery.Recovery.on_dead_node", "self._reruns.purge(lambda spark: spark.ref.node == dead)", "0"),),
     ),
     Mutant(
         "R1c",
@@ -40,14 +40,14 @@ PUBLISHED = (
     Mutant(
         "R1d",
         "sparks of a dead supervisor that are still under way enter the pool",
-        (Edit("node.Node._on_schedule", "if self.members.is_dead(supervisor):", "if False:"),),
+        (Edit("intake.Intake.on_schedule", "if self._members.is_dead(supervisor):", "if False:"),),
     ),
     Mutant(
         "R2",
         "spawn_at pushes to a node that is already dead",
         (
-            Edit("node.Node._on_placed", "if self.members.is_going(node):", "if False:"),
-            Edit("node.Node._on_placed", "if not self.members.is_live(node):", "if False:"),
+            Edit("intake.Intake.on_placed", "if self._members.is_going(node):", "if False:"),
+            Edit("intake.Intake.on_placed", "if not self._members.is_live(node):", "if False:"),
         ),
     ),
     Mutant(
@@ -119,7 +119,7 @@ PUBLISHED = (
     Mutant(
         "R13",
         "TERM is not acknowledged, and the root waits for ever",
-        (Edit("node.Node._take", "Send(ROOT, msg.TermAck(counters)), ", ""),),
+        (Edit("node.Node._take_news", "Send(ROOT, msg.TermAck(counters)), ", ""),),
     ),
     Mutant(
         "R14",
@@ -145,7 +145,7 @@ PUBLISHED = (
     Mutant(
         "R17a",
         "finished and obsolete copies are started",
-        (Edit("node.Node._is_wanted", "spark.ref.node != self.me or self.supervisor.wants(spark)", "True"),),
+        (Edit("supervisor.Supervisor.is_wanted", "spark.ref.node != self._me or self.wants(spark)", "True"),),
     ),
     Mutant(
         "R17b",
@@ -195,8 +195,8 @@ PUBLISHED = (
         (
             Edit(
                 "node.Node._on_suspicion",
-                "return [*effects, *self._on_dead_node(node)] if self.me == ROOT else effects",
-                "return [*(effects if self.me == ROOT else ()), *self._on_dead_node(node)]",
+                "return [*effects, *self.recovery.on_dead_node(node)] if self.me == ROOT else effects",
+                "return [*(effects if self.me == ROOT else ()), *self.recovery.on_dead_node(node)]",
             ),
         ),
     ),

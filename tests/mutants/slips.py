@@ -41,7 +41,7 @@ SUPERVISOR = (
     Mutant(
         "second-write",
         "a second result is delivered too",
-        (Edit("node.Node._fill", "return []", "return [self._deliver(ref, outcome)]"),),
+        (Edit("outcomes.Outcomes.fill", "return []", "return [self._schedulers.deliver(ref, outcome)]"),),
     ),
     Mutant(
         "record-kept",
@@ -249,7 +249,7 @@ SCHEDULERS = (
     Mutant(
         "sate-forgotten",
         "a scheduler whose future is filled gets a task although it goes on",
-        (Edit("node.Node._deliver", "self.schedulers.sate(ref.origin)", "pass"),),
+        (Edit("schedulers.Schedulers.deliver", "self.sate(ref.origin)", "pass"),),
     ),
     Mutant(
         "fed-twice",
@@ -290,12 +290,12 @@ SCHEDULERS = (
     Mutant(
         "blameless-blamed",
         "a scheduler that was killed from outside is charged to its task",
-        (Edit("node.Node._on_scheduler_died", "None if event.blameless else event.crash", "event.crash"),),
+        (Edit("recovery.Recovery.on_scheduler_died", "None if event.blameless else event.crash", "event.crash"),),
     ),
     Mutant(
         "verdict-dropped",
         "a task that has used up its attempts is given up, and nobody is told",
-        (Edit("node.Node._on_scheduler_died", "effects += self._answer(ref, replica, outcome)", "pass"),),
+        (Edit("recovery.Recovery.on_scheduler_died", "effects += self._reruns.answer(ref, replica, outcome)", "pass"),),
     ),
     Mutant(
         "given-back-copied",
@@ -308,7 +308,7 @@ SCHEDULERS = (
         (
             Edit(
                 "node.Node._dispatch",
-                "self.pool.put_back(self._without_orphans(self.schedulers.give_back(scheduler, sparks)))",
+                "self.pool.put_back(self.unwanted.without_orphans(self.schedulers.give_back(scheduler, sparks)))",
                 "self.schedulers.give_back(scheduler, sparks)",
             ),
         ),
@@ -316,7 +316,7 @@ SCHEDULERS = (
     Mutant(
         "no-code",
         "a task is started before its scheduler has the code",
-        (Edit("node.Node._hand_out", "effects.append(Teach(origin, digest, data))", "pass"),),
+        (Edit("flow.Flow._hand_out", "effects.append(Teach(origin, digest, data))", "pass"),),
     ),
 )
 
@@ -326,8 +326,8 @@ NODE = (
         "a stolen spark is not acknowledged",
         (
             Edit(
-                "node.Node._on_schedule",
-                "effects.append(Send(supervisor, msg.Ack(spark.ref, spark.replica, me)))",
+                "intake.Intake.on_schedule",
+                "effects.append(Send(supervisor, Ack(spark.ref, spark.replica, me)))",
                 "pass",
             ),
         ),
@@ -335,16 +335,16 @@ NODE = (
     Mutant(
         "ack-unsent-to-self",
         "a supervisor that steals its own spark back does not note it",
-        (Edit("node.Node._on_schedule", "effects += self._on_ack(spark.ref, spark.replica, me)", "pass"),),
+        (Edit("intake.Intake.on_schedule", "effects += self._say(me, Ack(spark.ref, spark.replica, me))", "pass"),),
     ),
     Mutant(
         "schedule-dropped",
         "SCHEDULE is dropped when no scheduler is hungry any more",
         (
             Edit(
-                "node.Node._on_schedule",
+                "intake.Intake.on_schedule",
                 "        for spark in sparks:\n",
-                "        for spark in sparks if self.schedulers.hungry else ():\n",
+                "        for spark in sparks if self._schedulers.hungry else ():\n",
             ),
         ),
     ),
@@ -362,21 +362,21 @@ NODE = (
     Mutant(
         "purge-drops-results",
         "a node that is told of a death drops the results of a task that it runs for the living",
-        (Edit("node.Node._answer", "self.reruns.is_orphan(ref)", "self.members._dead"),),
+        (Edit("reruns.Reruns.answer", "self.is_orphan(ref)", "self._members._dead"),),
     ),
     Mutant(
         "stranger-ignored",
         "a result for a supervisor whose JOINED is still under way is dropped",
-        (Edit("node.Node._answer", "self.reruns.is_orphan(ref)", "not self.members.is_live(ref.node)"),),
+        (Edit("reruns.Reruns.answer", "self.is_orphan(ref)", "not self._members.is_live(ref.node)"),),
     ),
     Mutant(
         "code-after",
         "a spark is sent ahead of its code",
         (
             Edit(
-                "node.Node._give",
-                "[*self._code_for(thief, sparks), Send(thief, msg.Schedule(fish, tuple(sparks)))]",
-                "[Send(thief, msg.Schedule(fish, tuple(sparks))), *self._code_for(thief, sparks)]",
+                "victim.Victim._send",
+                "[*self._code.ahead(catch.thief, sparks), Send(catch.thief, Schedule(catch.fish, tuple(sparks)))]",
+                "[Send(catch.thief, Schedule(catch.fish, tuple(sparks))), *self._code.ahead(catch.thief, sparks)]",
             ),
         ),
     ),
@@ -385,16 +385,16 @@ NODE = (
         "a thread is pushed without its code",
         (
             Edit(
-                "node.Node._on_placed",
-                "[*self._code_for(node, [spark]), Send(node, msg.Push(spark))]",
-                "[Send(node, msg.Push(spark))]",
+                "homes.Homes.push",
+                "[*self._code.ahead(node, [spark]), Send(node, Push(spark))]",
+                "[Send(node, Push(spark))]",
             ),
         ),
     ),
     Mutant(
         "recreated-lost",
         "re-created sparks do not reach the pool",
-        (Edit("node.Node._on_dead_node", "effects += self.reruns.ask(recreated)", "pass"),),
+        (Edit("recovery.Recovery.on_dead_node", "effects += self._reruns.ask(recreated)", "pass"),),
     ),
     Mutant(
         "recalled-lost",
@@ -409,12 +409,12 @@ NODE = (
     Mutant(
         "pieces-uncovered",
         "what is below a finished task of the program is kept for ever",
-        (Edit("node.Node._learn", "self.pieces.cover(task.path)", "pass"),),
+        (Edit("outcomes.Outcomes._learn", "self._pieces.cover(task.path)", "pass"),),
     ),
     Mutant(
         "orphans-unreported",
         "a node does not say after a death which orphans it has",
-        (Edit("node.Node._on_dead_node", "effects += self.reruns.report(asked=self.me != ROOT)", "pass"),),
+        (Edit("recovery.Recovery.on_dead_node", "effects += self._reruns.report(asked=self._me != ROOT)", "pass"),),
     ),
     Mutant(
         "gone-untold",
@@ -450,7 +450,7 @@ NODE = (
     Mutant(
         "lost-untold",
         "the futures of lost unsupervised tasks stay empty",
-        (Edit("node.Node._on_dead_node", "effects.append(self._deliver(ref, outcome))", "pass"),),
+        (Edit("recovery.Recovery.on_dead_node", "effects.append(self._outcomes.lose(ref, task, outcome))", "pass"),),
     ),
     Mutant(
         "the-dead-speak",
@@ -465,7 +465,7 @@ NODE = (
     Mutant(
         "parked-unserved",
         "a fish that waits is not answered when sparks arrive",
-        (Edit("node.Node._settle", "effects += self.victim.serve_parked()", "pass"),),
+        (Edit("flow.Flow.settle", "effects += self._victim.serve_parked()", "pass"),),
     ),
 )
 
@@ -512,7 +512,7 @@ LEAVING = (
     Mutant(
         "leave-guarded",
         "a node goes although sparks of it wait for their supervisors",
-        (Edit("node.Node._holds_something", "guarded or ", ""),),
+        (Edit("flow.Flow._holds_something", "guarded or ", ""),),
     ),
     Mutant(
         "leave-asked-once",
@@ -545,22 +545,22 @@ CANCELLING = (
     Mutant(
         "cancelled-and-dead",
         "a death does not settle where a cancelled spark is",
-        (Edit("node.Node._on_dead_node", "effects += self._settle_cancelled(dead)", ""),),
+        (Edit("recovery.Recovery.on_dead_node", "effects += self._unwanted.settle(dead)", ""),),
     ),
     Mutant(
         "stopped-for-ever",
         "what a scheduler answers for a stopped task is taken for a result",
-        (Edit("node.Node._on_finished", "if not self._has_stopped(ref, replica):", "if True:"),),
+        (Edit("outcomes.Outcomes.on_finished", "if not self._unwanted.has_stopped(ref, replica):", "if True:"),),
     ),
     Mutant(
         "stopped-runs-again",
         "a task that was to be stopped is run again when its scheduler has died",
-        (Edit("node.Node._without_orphans", "if not self._has_stopped(spark.ref, spark.replica)", ""),),
+        (Edit("unwanted.Unwanted.without_orphans", "if not self.has_stopped(spark.ref, spark.replica)", ""),),
     ),
     Mutant(
         "cancelled-in-pool",
         "a cancelled spark stays in the pool of a node that has stolen it",
-        (Edit("node.Node._on_cancel", "self.reruns.purge(is_cancelled)", ""),),
+        (Edit("unwanted.Unwanted.on_cancel", "self._reruns.purge(is_cancelled)", ""),),
     ),
 )
 

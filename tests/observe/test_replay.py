@@ -19,6 +19,7 @@ from hdphrs.observe.replay import Verdict, replay
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
+from hdphrs.protocol.intake import Intake
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.supervisor import Supervisor
 from hdphrs.protocol.tasks import NodeId, Spark
@@ -259,13 +260,13 @@ def test_core_that_raised_in_the_run_is_told(run: Path) -> None:
 
 
 def test_core_that_forgets_an_ack_does_not_conform(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Node._on_schedule
+    right = Intake.on_schedule
 
-    def wrong(core: Node, victim: NodeId, fish: object, sparks: Sequence[Spark]) -> list[fx.Effect]:
+    def wrong(core: Intake, victim: NodeId, fish: object, sparks: Sequence[Spark]) -> list[fx.Effect]:
         right(core, victim, fish, sparks)  # type: ignore[arg-type]
         return []
 
-    monkeypatch.setattr(Node, "_on_schedule", wrong)
+    monkeypatch.setattr(Intake, "on_schedule", wrong)
     assert "effect 1 was Send(to=0, message=Ack(" in fault_of(run)
 
 

@@ -14,8 +14,8 @@ from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.effects import Effect, Replace
-from hdphrs.protocol.node import PURGE_MAX
 from hdphrs.protocol.tasks import PROGRAM, ROOT, FishId, NodeId, Origin, Piece, TaskRef
+from hdphrs.protocol.unwanted import PURGE_MAX
 from tests.protocol.scenes import orphan_to_be, pooled, stolen_spark
 from tests.protocol.test_orphans import orphan_on_2, spawn_again
 
@@ -270,7 +270,7 @@ def test_cancel_of_somebody_else_s_task_is_not_listened_to() -> None:
 
 
 def test_many_are_cancelled_in_several_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hdphrs.protocol.node.PURGE_MAX", 1)
+    monkeypatch.setattr("hdphrs.protocol.unwanted.PURGE_MAX", 1)
     assert PURGE_MAX > 1
     cluster = Cluster(2)
     cluster.spawn(4)

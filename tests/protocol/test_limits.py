@@ -206,5 +206,5 @@ def test_pinned_task_of_a_scheduler_that_dies_stays_on_its_node() -> None:
 
 def test_pinned_task_that_nobody_wants_any_more_goes_nowhere() -> None:
     core = Cluster(3, checked=False).core(0)
-    assert core._put_back([Spark(REF, 0, pinned(1, 2))]) == []
+    assert core.homes.put_back([Spark(REF, 0, pinned(1, 2))]) == []
     assert len(core.pool) == 0
