@@ -33,7 +33,7 @@ def test_a_program_in_the_documents_prints_the_25th_fibonacci_number(
     program = tmp_path / "prog.py"
     program.write_text(source)
     completed = subprocess.run(
-        [sys.executable, program], capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL
+        [sys.executable, program], capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL
     )
     assert (completed.stdout, completed.stderr) == ("75025\n", "")
 
@@ -45,7 +45,7 @@ def test_the_blocks_of_a_page_are_one_program_that_prints_what_they_say(page: st
     program = tmp_path / "prog.py"
     program.write_text(source)
     completed = subprocess.run(
-        [sys.executable, program], capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL
+        [sys.executable, program], capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL
     )
     said = re.findall(r"^ *print\(.*\) +# (.*)$", source, re.MULTILINE)
     assert len(said) == source.count("print(")

@@ -55,7 +55,7 @@ class Reader(NotebookClient):
 def test_the_notebook_comes_to_what_stands_in_it(tmp_path: Path) -> None:
     shown = read_notebook()
     run = read_notebook()
-    reader = Reader(run, timeout=60, resources={"metadata": {"path": str(tmp_path)}})
+    reader = Reader(run, timeout=300, resources={"metadata": {"path": str(tmp_path)}})
     reader.execute(env={name: value for name, value in os.environ.items() if name != UNDER_PYTEST})
     for before, after in zip(shown.cells, run.cells, strict=True):
         assert values(after) == values(before), before.source

@@ -96,7 +96,7 @@ if os.fork() == 0:  # a node, which dies as soon as its scheduler is there
 os.wait()
 """
     with ours, theirs:
-        subprocess.run([sys.executable, "-c", script], pass_fds=[theirs.fileno()], check=True, timeout=20)
+        subprocess.run([sys.executable, "-c", script], pass_fds=[theirs.fileno()], check=True, timeout=120)
         pid = int(ours.recv(20))
     with suppress(ProcessLookupError):
         ended = os.pidfd_open(pid)
@@ -116,6 +116,8 @@ if __name__ == "__main__":
     process.work.recv(1)  # it is ready
     process.kill()
 """
-    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=20).stdout
+    said = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120
+    ).stdout
     assert {"hdphrs.scheduler.hub", "hdphrs.scheduler.process"} <= set(said.split())
     assert "trio" not in said.split()

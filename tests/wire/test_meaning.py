@@ -98,7 +98,7 @@ def told(folder: Path, program: str, seed: int) -> list[str]:
     """What a program in this folder prints, line by line."""
     environment = os.environ | {"PYTHONHASHSEED": str(seed), "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
     command = [sys.executable, f"{program}.py", "functions.pickle"]
-    done = subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True, timeout=60, check=True)
+    done = subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True, timeout=300, check=True)
     return done.stdout.splitlines()
 
 
