@@ -53,16 +53,16 @@ class Act(NamedTuple):
     """The scheduler, the accused node, the next task of the program, the next newcomer, or a future of the program."""
 
 
-def acts_of(host: Host, *, gives: bool) -> list[Act]:
+def acts_of(host: Host, scope: Scope) -> list[Act]:
     """What a host is ready for, whatever the others do; faults are not among it."""
     core = host.core
     acts: list[Act] = []
     for origin, scheduler in host.schedulers.items():
         if scheduler.queue:
             acts.append(Act("run", origin))
-            if gives and scheduler.not_started:
+            if scope.gives and scheduler.not_started:
                 acts.append(Act("give", origin))
-        elif not scheduler.hungry:
+        if not scheduler.hungry and (scope.early or not scheduler.queue):
             acts.append(Act("hungry", origin))
     if core.thief._resting_until_s is not None:
         acts.append(Act("rested"))

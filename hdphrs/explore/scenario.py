@@ -173,7 +173,7 @@ def _is_possible(cluster: Cluster, scope: Scope, move: Move) -> bool:
         case "give":
             return scheduler is not None and bool(scheduler.not_started)
         case "hungry":
-            return scheduler is not None and not scheduler.hungry and not scheduler.queue
+            return scheduler is not None and not scheduler.hungry
         case "crash" | "crash-outer" | "kill-scheduler":
             return scheduler is not None and bool(scheduler.queue or scheduler.waiting)
         case "rested":

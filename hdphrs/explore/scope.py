@@ -67,6 +67,8 @@ class Scope:
     """Futures that the program cancels, at any time."""
     gives: bool = False
     """Whether schedulers give back tasks that they have not started."""
+    early: bool = False
+    """Whether schedulers say that they are hungry while they still have tasks, too."""
     rests: bool = False
     """Whether refusals are quick, so that thieves rest; otherwise a refused thief asks at once again."""
     joins: int = 0
@@ -129,6 +131,7 @@ SCOPES: dict[str, Scope] = {
             (Job(), Job()),
             deaths=1,
             gives=True,
+            early=True,
             must=(*STEALING, *REPLIES),
         ),
         Scope(
@@ -137,6 +140,7 @@ SCOPES: dict[str, Scope] = {
             (Job(1),),
             deaths=1,
             gives=True,
+            early=True,
             must=(*STEALING, *REPLIES, "orphans", "duplicates"),
         ),
         Scope(
@@ -146,6 +150,7 @@ SCOPES: dict[str, Scope] = {
             root_works=True,
             deaths=2,
             gives=True,
+            early=True,
             must=(*STEALING, *REPLIES, "duplicates"),
         ),
         Scope(
@@ -171,6 +176,7 @@ SCOPES: dict[str, Scope] = {
             (Job(1),),
             deaths=1,
             crashes=1,
+            early=True,
             must=(*STEALING, "crashes", "orphans", "duplicates", "denied"),
         ),
         Scope(
@@ -287,6 +293,7 @@ SCOPES: dict[str, Scope] = {
             (Job(1),),
             leaves=1,
             gives=True,
+            early=True,
             must=("stolen", "given", "leaves_seen", "left", "left_nothing", "denied"),
         ),
         Scope(
@@ -334,6 +341,7 @@ SCOPES: dict[str, Scope] = {
             deaths=1,
             cancels=1,
             gives=True,
+            early=True,
             must=(*STEALING, *REPLIES, "orphans", "duplicates", "cancelled", "cancel", "cancel by way of the root"),
         ),
         Scope(
@@ -361,6 +369,7 @@ SCOPES: dict[str, Scope] = {
             (Job(1, limited=True),),
             deaths=1,
             gives=True,
+            early=True,
             must=(*STEALING, *REPLIES, "orphans", "timed_out"),
         ),
         Scope(

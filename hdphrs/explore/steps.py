@@ -154,7 +154,7 @@ class Steps:
         core = host.core
         known = [NodeId(node) for node in range(self._scope.nodes_max)]
         return About(
-            acts=tuple(acts_of(host, gives=self._scope.gives)),
+            acts=tuple(acts_of(host, self._scope)),
             crashes=tuple(
                 Act(word, origin)
                 for origin, scheduler in host.schedulers.items()

@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from math import inf
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -95,6 +96,8 @@ class _Scheduler:
         """When to see again whether it computes or waits."""
         self.fed = False
         """Whether it has got tasks since it was hungry."""
+        self.hungry = False
+        """Whether it waits for tasks, or soon will."""
         self.stopped = False
         """Whether something has just been cancelled that it has."""
         self.stubborn: _Named | None = None
@@ -182,7 +185,7 @@ class Crew:
         self._nodes: list[list[Any]] = []
         self._stubborn: dict[bytes, None] = {}
         """Paths of cancelled tasks that have taken an ancestor along."""
-        self.exchange: Exchange = Exchange(lambda: len(self._nodes) <= 1)
+        self.exchange: Exchange = Exchange(self._has_time)
         """Serves the links of the schedulers, and the program's."""
         self._books = Books(page.totals)
         self.voices: Voices = Voices(settings.host, settings.prefixed)
@@ -194,6 +197,8 @@ class Crew:
         """What is to be noted of tasks that have been answered: name, and for how long it has run."""
         self._board: Board[bytes] = Board()
         self._nudged = trio.Event()
+        self._nudge_at_s = inf
+        """When helper threads are asked next, by the clock of trio."""
         self._wanted = False
         """Whether somebody is hungry whom the pool cannot feed."""
         self._has_fed = False
@@ -216,7 +221,7 @@ class Crew:
     def start(self, origin: Origin, sparks: Sequence[Spark]) -> None:
         """Effect `Start`."""
         scheduler = self._schedulers[origin]
-        scheduler.fed = True
+        scheduler.fed, scheduler.hungry = True, False
         first, self._next_serial = self._next_serial, self._next_serial + len(sparks)
         if len(sparks) == 1:
             scheduler.link.post([local.START, [scheduler.hand(first, sparks[0])]])
@@ -230,6 +235,7 @@ class Crew:
         """Effect `Deliver`; to a dead scheduler it is lost."""
         scheduler = self._schedulers.get(origin)
         if scheduler is not None:
+            scheduler.hungry = False
             self._post(scheduler, self._books.deliver(origin, slot, pack_outcome(outcome)))
 
     def cancel(self, origin: Origin, copies: Sequence[tuple[TaskRef, int]]) -> None:
@@ -237,7 +243,7 @@ class Crew:
         scheduler = self._schedulers[origin]
         self._post(scheduler, [local.STOP, [[list(ref), replica] for ref, replica in copies]])
         scheduler.unwanted.update(copies)
-        scheduler.stopped = True
+        scheduler.stopped, scheduler.hungry = True, False
 
     def replace(self, origin: Origin, copies: Sequence[tuple[TaskRef, int]]) -> None:
         """Effect `Replace`: if one of these has its core, the process is ended; what follows is as after a death."""
@@ -253,7 +259,7 @@ class Crew:
             scheduler.process.line.want(wanted)
             holds = holds or bool(scheduler.handed)
         if wanted and holds:
-            self._nudged.set()
+            self._nudge_later()
 
     def kept(self, pieces: Sequence[Piece]) -> None:
         """These go to the root."""
@@ -291,7 +297,7 @@ class Crew:
         if self._has_fed:
             self._has_fed = False
             if self._wanted:  # still, for it may have been the last hungry one
-                self._nudged.set()
+                self._nudge_later()
         for scheduler in self._unsent:
             scheduler.link.flush()
             if scheduler.stopped:
@@ -401,7 +407,7 @@ class Crew:
                 self._counters["tasks_run"] += len(results)
                 return Finished(origin, tuple(finished))
             case [local.HUNGRY, room, ran]:
-                scheduler.fed = False
+                scheduler.fed, scheduler.hungry = False, True
                 self._counters["sparks_made"] += ran
                 self._counters["tasks_run"] += ran
                 return Hungry(origin, room)
@@ -508,16 +514,27 @@ class Crew:
             await self._nudged.wait()
             self._nudged = trio.Event()
             if not any(scheduler.handed or scheduler.process.line.running for scheduler in self._schedulers.values()):
+                self._nudge_at_s = inf
                 continue  # whoever had something has answered; who gets the next task is announced anew
-            await trio.sleep(NUDGE_S)
+            await trio.sleep_until(self._nudge_at_s)
+            self._nudge_at_s = inf
             for scheduler in self._schedulers.values():
                 line = scheduler.process.line
                 if not line.demand:
                     continue
-                if line.running:
+                if line.running and not scheduler.hungry:
                     scheduler.ask(SPEAK)
                 elif scheduler.fed:
-                    self._nudged.set()  # it is about to begin
+                    self._nudge_later()  # it is about to begin
+
+    def _nudge_later(self) -> None:
+        if self._nudge_at_s == inf:
+            self._nudge_at_s = trio.current_time() + NUDGE_S
+            self._nudged.set()
+
+    def _has_time(self) -> bool:
+        """Whether nothing but the schedulers and the program is to be heard just now."""
+        return len(self._nodes) <= 1 and (self._nudge_at_s == inf or trio.current_time() < self._nudge_at_s)
 
 
 def _payload_bytes(numbered: tuple[int, Spark]) -> int:

@@ -44,9 +44,9 @@ class _Line:
 class Exchange:
     """Those of one node."""
 
-    def __init__(self, is_alone: Callable[[], bool], clock: Callable[[], float] = perf_counter) -> None:
-        """`is_alone` tells whether there is no other node."""
-        self._is_alone = is_alone
+    def __init__(self, has_time: Callable[[], bool], clock: Callable[[], float] = perf_counter) -> None:
+        """`has_time` tells whether it does no harm if trio has its turn a little later."""
+        self._has_time = has_time
         self._clock = clock
         self.begin: Callable[[], None] = _nothing
         """Called before each turn."""
@@ -74,12 +74,12 @@ class Exchange:
     def turn(self) -> None:
         """Hear what there is, and for a moment what comes next."""
         end_s = self._clock() + TURN_S
-        wait_s = ANSWER_S if self._is_alone() else 0.0
         self.begin()
         ready = self._selector.select(0.0)
         while ready:
             for key, _ in ready:
                 self._hear(key.data)
+            wait_s = ANSWER_S if self._has_time() else 0.0
             ready = self._selector.select(wait_s) if self._clock() < end_s else []
         self.end()
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import fields
+from time import perf_counter
 from typing import Any
 
-from hdphrs.protocol.tasks import Outcome, Task
+from hdphrs.protocol.tasks import Outcome
 from hdphrs.wire import local
 
 GATHERED_MAX = 16
 """Results that wait for each other."""
 
-QUICK_S = 100e-6
-"""A task that is expected to take less may run before the results of the last ones leave."""
+WAIT_S = 1e-3
+"""How long a result may wait for others to end."""
 
 _FIELDS = [field.name for field in fields(Outcome)]
 DATA, COST = _FIELDS.index("data"), _FIELDS.index("cost_s")
@@ -30,25 +31,22 @@ class Answers:
     def __init__(self) -> None:
         self.gathered: deque[list[Any]] = deque()
         """Items of RESULTS."""
-        self._took_s: dict[tuple[bytes, str], float] = {}
-        """How long the last task of each kind has taken, by code and name."""
+        self._until_s = 0.0
+        """The oldest of them waits until then at most."""
 
     def __len__(self) -> int:
         return len(self.gathered)
 
     def add(self, answer: list[Any]) -> None:
         """An item of RESULTS."""
+        if not self.gathered:
+            self._until_s = perf_counter() + WAIT_S
         self.gathered.append(answer)
 
-    def are_due(self, task: Task) -> bool:
-        """Whether those that have gathered are to leave before this task runs."""
-        gathered = len(self.gathered)
-        took_s = self._took_s.get((task.code, task.name), QUICK_S)
-        return gathered > 0 and (gathered >= GATHERED_MAX or took_s >= QUICK_S)
-
-    def took(self, task: Task, for_s: float) -> None:
-        """This task has ended."""
-        self._took_s[task.code, task.name] = for_s
+    def are_due(self, next_s: float | None) -> bool:
+        """Whether those that have gathered are to leave before the next task runs, which takes about so long, if
+        somebody knows."""
+        return next_s is None or len(self.gathered) >= GATHERED_MAX or perf_counter() + next_s > self._until_s
 
     def take(self) -> list[list[Any]]:
         """Those that have gathered, as messages; the helper thread may do the same at the same time."""

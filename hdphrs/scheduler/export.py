@@ -33,6 +33,9 @@ from hdphrs.wire.pickling import PLAIN
 
 Taken = list[tuple[Future[Any], Callable[..., Any]]]
 
+FIRST = 8
+"""Sparks that leave before the rest of an export has been encoded: somebody waits for them."""
+
 
 class Exporter:
     """Encodes tasks, and keeps the futures of those that are away."""
@@ -109,6 +112,7 @@ class Exporter:
         """The slots of the sparks that have left; None if the node was told nothing."""
         exported: list[list[Any]] = []
         returned: list[list[Any]] = []
+        slots: list[int] = []
         passed_on = False
         for future, function in taken:
             if isinstance(future, Assigned):
@@ -123,14 +127,17 @@ class Exporter:
                 future._content = error
                 future._status = FAILED
             else:
-                exported.append([self._send_away(future), pack_task(task)])
-        messages = [[local.EXPORT, chunk] for chunk in local.chunks(exported, local.exported_bytes)]
+                slots.append(self._send_away(future))
+                exported.append([slots[-1], pack_task(task)])
+                if len(slots) == FIRST:
+                    self._tell(*_exports(exported))
+                    exported = []
+        messages = _exports(exported)
         if returned:
             messages.append([local.RETURN, returned])
-        if not messages:
-            return [] if passed_on else None
-        self._tell(*messages)
-        return [slot for slot, _ in exported]
+        if messages:
+            self._tell(*messages)
+        return slots if slots or returned or passed_on else None
 
     def place(
         self, node: NodeId, function: Callable[..., Any], args: tuple[Any, ...], path: bytes, supervised: bool | None
@@ -242,6 +249,10 @@ class Exporter:
 
 def _memo(wish: Wish, key: bytes) -> bytes:
     return (KEEN if wish is Wish.ALWAYS else FAIR) + key
+
+
+def _exports(items: list[list[Any]]) -> list[list[Any]]:
+    return [[local.EXPORT, chunk] for chunk in local.chunks(items, local.exported_bytes)]
 
 
 def _fail(future: Future[Any]) -> None:

@@ -23,6 +23,7 @@ from hdphrs.scheduler.answers import COST, Answers
 from hdphrs.scheduler.bundles import Bundles
 from hdphrs.scheduler.end import fail, leave
 from hdphrs.scheduler.export import Exporter
+from hdphrs.scheduler.habits import SOON_S
 from hdphrs.scheduler.keep import GATHER_LOOKS, Keeper
 from hdphrs.scheduler.mail import Mail
 from hdphrs.scheduler.note import Noter
@@ -114,7 +115,10 @@ class Helper:
         ready.register(self._woken, select.POLLIN)
         try:
             while True:
-                for descriptor, _ in ready.poll(self._pause_ms()):
+                events = ready.poll(self._pause_ms())
+                self._end_rest()
+                self._answer_demand()  # before whatever lets go of the interpreter, which it takes long to get again
+                for descriptor, _ in events:
                     if descriptor == self._woken:
                         os.read(self._woken, ASKED_BYTES)
                     elif asked := self._control.recv(ASKED_BYTES):
@@ -147,16 +151,10 @@ class Helper:
             self._flush()
         if SPEAK in asked:
             self._bundles.look()
-            self._answer_demand()
             self._flush()
 
     def _tick(self) -> None:
         now_s = perf_counter()
-        pace = self._exporter.pace
-        if pace.rest_until_s and not pace.is_resting:
-            pace.rest_until_s = 0.0
-            self._line.demand = self._line.wanted
-        self._answer_demand()  # the node asks once, and may have asked between two tasks
         if self._timers.left_s() == 0.0:
             self._line.again()  # so that the running task gives way at its next spawn
         if now_s >= self._look_s:
@@ -177,10 +175,25 @@ class Helper:
         if self._looks % GATHER_LOOKS == 0 and (messages := self._keeper.gathered()):
             self._mail.tell(*messages)
 
+    def _end_rest(self) -> None:
+        pace = self._exporter.pace
+        if pace.rest_until_s and not pace.is_resting:
+            pace.rest_until_s = 0.0
+            self._line.demand = self._line.wanted
+
     def _answer_demand(self) -> None:
+        """Whatever the thread was woken for: the node asks once, and may have asked between two tasks."""
         if self._line.demand:
-            self._read_mail()
             self._exporter.export()
+            self._read_mail()
+            if self._rhythm.quiet_s() >= SOON_S:
+                self._send_back()
+
+    def _send_back(self) -> None:
+        """What the main thread has asked for too early: the last task was expected to be over by now (decision 29)."""
+        sparks = [local.spark_of(spark) for _, spark in self._mail.take_back()]
+        if sparks:
+            self._mail.tell([local.RETURN, [[list(spark.ref), spark.replica] for spark in sparks]])
 
     def _read_mail(self) -> None:
         """Stop what has been cancelled, hear what tasks have cost, and leave the mail to the main thread."""

@@ -33,13 +33,14 @@ from hdphrs.api.port import Bell
 from hdphrs.api.seeds import beside
 from hdphrs.errors import CannotTravelError, UsageError
 from hdphrs.protocol.paths import child_path
-from hdphrs.protocol.tasks import NodeId, Outcome
+from hdphrs.protocol.tasks import NodeId, Outcome, Task
 from hdphrs.scheduler.answers import COST, Answers
 from hdphrs.scheduler.assigned import Assigned, Root, path_of, root_of
 from hdphrs.scheduler.bundles import Bundle, Bundles, assigned
 from hdphrs.scheduler.end import fail, flush_streams, leave
 from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.finds import Finds
+from hdphrs.scheduler.habits import Habits
 from hdphrs.scheduler.helper import Helper
 from hdphrs.scheduler.keep import Keeper
 from hdphrs.scheduler.mail import Mail
@@ -99,6 +100,7 @@ class Hub:
         self._waiting = Waiting(self._stacks.ready.append)
         self._timers = Timers()
         self._answers = Answers()
+        self._habits = Habits()
         self.voice: Voice = Voice(link)
         self._bundles = Bundles(
             book,
@@ -342,7 +344,7 @@ class Hub:
             self._bundles.run(future)
         elif isinstance(future, Assigned):
             self._execute_assigned(future)
-            self._answers.took(future.spark.task, perf_counter() - started_s)
+            self._habits.learn(future.spark.task, perf_counter() - started_s, fast.spawned)
         else:
             future._status = RUNNING
             self._flush()
@@ -385,8 +387,8 @@ class Hub:
     def _execute_assigned(self, future: Assigned) -> None:
         spark = future.spark
         task = spark.task
-        if self._answers.gathered and self._answers.are_due(task):
-            self._flush()
+        if self._answers.gathered:
+            self._pass_on(task)
         if spark.pieces:
             future.reuse = Reuse(spark, self._exporter.check, self._meter.credit)
         if task.timeout_s:
@@ -412,6 +414,15 @@ class Hub:
         packed = pack_outcome(outcome)
         packed[COST:] = account.cost_s, span_s
         self._answers.add([list(spark.ref), spark.replica, packed, account.own_s, account.here_s])
+
+    def _pass_on(self, following: Task) -> None:
+        """Results have gathered, and this task is to run next: send them, if that may take long, or the node is to know
+        that there will soon be room here."""
+        habits = self._habits
+        if habits.is_soon_over(following, len(fast.sparks)) and not self._hungry and not self._stacks.ready:
+            self._flush(*self._hunger())
+        elif self._answers.are_due(habits.took_s(following)):
+            self._flush()
 
     def _call(
         self,
@@ -448,18 +459,21 @@ class Hub:
 
     def _starve(self) -> None:
         """Nothing to run: say so, once, and wait for the node."""
-        if not self._hungry:
-            self._hungry = True
-            ran, self._reported = fast.ran - self._reported, fast.ran
-            self._flush([local.HUNGRY, ROOM, ran])
-        else:
-            self._flush()
+        self._flush(*self._hunger())
         if self._waiting.calls:
             self._exporter.finish()  # what the helper thread could not export is full now
             self._waiting.wake_all()
             if self._stacks.ready:
                 return
         self._receive(block=True)
+
+    def _hunger(self) -> list[list[Any]]:
+        """The message that there is room for more tasks here, unless it has been said."""
+        if self._hungry:
+            return []
+        self._hungry = True
+        ran, self._reported = fast.ran - self._reported, fast.ran
+        return [[local.HUNGRY, ROOM, ran]]
 
     def _flush(self, *more: list[Any]) -> None:
         """Send what has gathered, and more; the helper thread may do the same at the same time."""

@@ -10,6 +10,7 @@ import threading
 from typing import Any
 
 from hdphrs.scheduler.end import leave
+from hdphrs.wire import local
 from hdphrs.wire.local import Link
 
 
@@ -46,6 +47,19 @@ class Mail:
         finally:
             self._reading.release()
         return messages
+
+    def take_back(self) -> list[list[Any]]:
+        """In the helper thread: the items of START that the main thread has not read; it finds a START with none."""
+        if not self._reading.acquire(blocking=False):
+            return []
+        try:
+            started = [message for message in self._read if message[0] == local.START]
+            items = [item for message in started for item in message[1]]
+            for message in started:
+                message[1] = []
+        finally:
+            self._reading.release()
+        return items
 
     def _receive(self, *, block: bool, for_s: float | None = None) -> list[list[Any]]:
         messages = self._link.receive(block=block, for_s=for_s)

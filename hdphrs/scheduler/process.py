@@ -25,8 +25,8 @@ from hdphrs.wire.local import Link
 from hdphrs.wire.page import Page
 from hdphrs.wire.stacks import THREAD_STACK_BYTES
 
-SWITCH_INTERVAL_S = 0.001
-"""How long a long task may keep the helper thread waiting."""
+SWITCH_INTERVAL_S = 0.0003
+"""How long a task may keep the helper thread waiting whenever that wants the interpreter."""
 
 PR_SET_PDEATHSIG = 1
 SIGKILL = 9

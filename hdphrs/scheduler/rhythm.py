@@ -43,6 +43,10 @@ class Rhythm:
         self.is_slow = False
         self._seen = ()
 
+    def quiet_s(self) -> float:
+        """For how long nothing has changed, as far as has been seen."""
+        return self._clock() - self._since_s if self._state() == self._seen else 0.0
+
     def pause_s(self, tick_s: float, *, patient: bool) -> float:
         """How long until the next tick; without end if there is none.
 

@@ -93,7 +93,7 @@ class Crew:
             return
         crowded = False
         for scheduler in self.schedulers.values():
-            if scheduler.is_running and (scheduler.demand or len(scheduler.handed) > 1):
+            if scheduler.is_running and not scheduler.asked and (scheduler.demand or len(scheduler.handed) > 1):
                 crowded = True
                 scheduler.speak()
         if crowded:

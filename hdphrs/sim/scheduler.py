@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from hdphrs.sim.host import Host
 
 RESULTS_MAX = 16
-QUICK_NS = 100_000
-"""As in the real one."""
+WAIT_NS = 1_000_000
+SOON_NS = 5_000_000
+FEW = 1
+"""As in the real one, which does not know how long a task takes, but how long the last of its kind has taken."""
 
 
 STOPPED = Outcome(Verdict.RAISED, b"cancelled")
@@ -73,6 +75,8 @@ class Scheduler:
         self._deque = self._exporter.deque
         self._ready: deque[Stack] = deque()
         self._results: list[tuple[TaskRef, int, Outcome]] = []
+        self._until_ns = 0
+        """The oldest of them waits until then at most."""
 
     @property
     def is_running(self) -> bool:
@@ -143,6 +147,8 @@ class Scheduler:
 
     def _answer(self, copy: tuple[TaskRef, int], outcome: Outcome) -> None:
         del self._mine[copy]
+        if not self._results:
+            self._until_ns = self._world.now_ns + WAIT_NS
         self._results.append((*copy, outcome))
 
     def quit(self, _: None) -> None:
@@ -275,11 +281,21 @@ class Scheduler:
         number = number_of(spark.task)
         if spark.task.code not in self._exporter.known:
             raise Wrong(f"{spark.ref} is started on {self._host.node}.{self.origin}, which does not have its code")
-        if len(self._results) >= RESULTS_MAX or self._program.before_ns[number] >= QUICK_NS:
-            self._flush()
+        if self._results:
+            self._pass_on(number)
         if spark.pieces:
             self._reuses[spark.ref, spark.replica] = Reuse(spark, self._program)
         return Stack(spark, Frame(number, None, self._world.now_ns))
+
+    def _pass_on(self, following: int) -> None:
+        """Results have gathered, and this task is to run next."""
+        cost_ns, others = self._program.before_ns[following], len(self._deque)
+        ends = not self._program.children[following] and others <= FEW and cost_ns * (1 + others) < SOON_NS
+        if ends and not self._hungry and not self._ready:
+            self._world.tally("hungry in time")
+            self._starve()
+        elif len(self._results) >= RESULTS_MAX or self._world.now_ns + cost_ns > self._until_ns:
+            self._flush()
 
     def _spawn(self, stack: Stack, frame: Frame) -> None:
         program, root = self._program, stack.root

@@ -150,8 +150,8 @@ class Play:
                         moves.append(lambda at=at: cluster.run(*at))  # type: ignore[misc]
                     if scheduler.not_started:
                         moves.append(lambda at=at: cluster.give_back(*at))  # type: ignore[misc]
-                elif not scheduler.hungry:
-                    moves += [lambda at=at: cluster.hungry(*at)] * 2  # type: ignore[misc]
+                if not scheduler.hungry:  # one that has something to do may say so in time
+                    moves += [lambda at=at: cluster.hungry(*at)] * (1 if scheduler.queue else 2)  # type: ignore[misc]
                 copies = [*scheduler.waiting, *scheduler.queue]
                 if faults.crashes and copies:
                     moves.append(lambda at=at, copy=copies[0]: self._crash(at, copy))  # type: ignore[misc]

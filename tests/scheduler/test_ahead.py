@@ -1,0 +1,116 @@
+"""A scheduler that will soon have nothing to do asks for more in time; what it got too early it gives back."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hdphrs import get, spawn
+from hdphrs.protocol.tasks import Task
+from hdphrs.scheduler.answers import GATHERED_MAX, WAIT_S, Answers
+from hdphrs.scheduler.habits import FEW, SOON_S, Habits
+from hdphrs.wire import local
+from tests.scheduler.test_process import FakeNode
+
+TASK = Task("f", bytes(16), b"code", b"")
+OTHER = Task("g", bytes(16), b"code", b"")
+
+
+def test_what_was_short_last_time_is_soon_over() -> None:
+    habits = Habits()
+    assert habits.took_s(TASK) is None
+    assert not habits.is_soon_over(TASK, 0), "nobody knows how long it takes"
+    habits.learn(TASK, SOON_S / 4, 0)
+    assert habits.took_s(TASK) == SOON_S / 4
+    assert habits.is_soon_over(TASK, 0)
+    assert habits.is_soon_over(TASK, FEW)
+    assert not habits.is_soon_over(TASK, FEW + 1), "many others wait"
+    assert not habits.is_soon_over(OTHER, 0)
+
+
+def test_long_tasks_and_tasks_that_spawn_leave_something_to_do() -> None:
+    habits = Habits()
+    habits.learn(TASK, SOON_S, 0)
+    assert not habits.is_soon_over(TASK, 0)
+    habits.learn(TASK, SOON_S / 4, 2)
+    assert not habits.is_soon_over(TASK, 0)
+    habits.learn(TASK, SOON_S / 4, 0)
+    assert habits.is_soon_over(TASK, 0), "the last of its kind counts"
+
+
+def test_results_wait_for_each_other_if_the_next_task_is_short() -> None:
+    answers = Answers()
+    answers.add([])
+    assert not answers.are_due(0.0)
+    assert answers.are_due(None)
+    assert answers.are_due(2 * WAIT_S)
+    for _ in range(GATHERED_MAX - 1):
+        answers.add([])
+    assert answers.are_due(0.0)
+
+
+def short() -> None:
+    until_s = time.perf_counter() + 0.5e-3
+    while time.perf_counter() < until_s:
+        pass
+
+
+def parent(_: int) -> None:
+    get(spawn(short))
+
+
+def batch(node: FakeNode, *calls: tuple[Any, ...]) -> list[int]:
+    """Hand over several tasks; for each frame until all are answered: how many results came before its HUNGRY."""
+    node.link.send([local.START, [node.spark(*call) for call in calls]])
+    answered, hungry_after = 0, []
+    while answered < len(calls):
+        received = node.link.receive(block=True)
+        assert received is not None
+        for message in received:
+            if message[0] == local.RESULTS:
+                answered += len(message[1])
+            elif message[0] == local.HUNGRY:
+                hungry_after.append(answered)
+    return hungry_after
+
+
+def test_hunger_is_said_while_the_last_tasks_wait_and_only_once(node: FakeNode) -> None:
+    node.hear(local.HUNGRY)
+    while True:  # until the machine is not so busy that half a millisecond takes five
+        hungry_after = batch(node, *[(short,)] * 8)
+        if hungry_after == [8]:
+            continue
+        assert len(hungry_after) == 1
+        assert 8 - FEW - 2 < hungry_after[0] < 8
+        break
+
+
+def test_whoever_spawns_is_not_expected_to_end_with_nothing_to_do(node: FakeNode) -> None:
+    node.hear(local.HUNGRY)
+    for _ in range(3):
+        assert batch(node, *[(parent, n) for n in range(8)]) == [8]
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_tasks_that_came_too_early_go_back_when_somebody_is_hungry(node: FakeNode, tmp_path: Path, count: int) -> None:
+    def waits(begun: str, end: str) -> str:
+        Path(begun).touch()
+        while not Path(end).exists():
+            time.sleep(0.001)
+        return "waited"
+
+    serial = node.start(waits, str(tmp_path / "begun"), str(tmp_path / "end"))
+    node.wait_for(tmp_path / "begun")
+    sparks = [node.spark(abs, -n) for n in range(count)]
+    node.link.send([local.START, sparks])
+    node.ask()
+    assert sorted(node.hear(local.RETURN)[1]) == sorted([spark[0], spark[1]] for _, spark in sparks)
+    node.process.line.want(False)
+    (tmp_path / "end").touch()
+    assert node.result() == (serial, True, "waited")
+    node.hear(local.HUNGRY)
+    last = node.start(abs, -7)
+    assert node.result() == (last, True, 7)
