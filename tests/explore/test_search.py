@@ -67,7 +67,7 @@ def _representatives(scope: Scope) -> int:
         ("R21", "guards", 1, 13),
         ("R1a", "orphans", 5, 15),
         ("R2", "placed", None, 3),
-        ("R7", "orphans", None, 33),
+        ("R7", "orphans", None, 28),
         ("R16", "guards", 5, 0),
         ("newcomer-untold", "newcomer", 5, 19),
         ("stranger-ignored", "joining", 1, 18),

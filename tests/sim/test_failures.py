@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from hdphrs.protocol.node import Node
+from hdphrs.protocol.outcomes import Outcomes
 from hdphrs.protocol.supervisor import OnNode, Record, Supervisor
-from hdphrs.protocol.tasks import Outcome, Task, TaskRef
+from hdphrs.protocol.tasks import NodeId, Outcome, Task, TaskRef
 from hdphrs.protocol.thief import Thief
 from hdphrs.protocol.victim import Victim
 from hdphrs.sim.draw import draw
@@ -43,7 +43,7 @@ def authorised_sparks_are_dropped(self: Victim, request: int) -> list[Any]:
     return []
 
 
-def results_raise(self: Node, ref: TaskRef, outcome: Outcome) -> list[Any]:
+def results_raise(self: Outcomes, ref: TaskRef, replica: int, outcome: Outcome, source: NodeId) -> list[Any]:
     raise KeyError(str(ref))
 
 
@@ -55,7 +55,7 @@ BUGS: list[tuple[type, str, Callable[..., Any], tuple[int, ...]]] = [
     (Supervisor, "on_result", later_results_are_delivered_too, (WRONG,)),
     (Supervisor, "on_death", nothing_is_recreated, (LIVENESS, WRONG)),
     (Victim, "on_auth", authorised_sparks_are_dropped, (LIVENESS, WRONG)),
-    (Node, "_fill", results_raise, (CRASH,)),
+    (Outcomes, "fill", results_raise, (CRASH,)),
 ]
 
 
