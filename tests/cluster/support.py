@@ -20,8 +20,8 @@ from tests.processes import send, started
 
 REPOSITORY = Path(__file__).parent.parent.parent
 MARK = "HDPHRS_TEST_RUN"
-GONE_S = 20.0
-"""Within this time after the end of a run, nothing of it is left, on a machine that now and then holds somebody up."""
+GONE_S = 2.0
+"""Within this time after the end of a run, nothing of it is left."""
 PATIENCE_S = 120.0
 
 

@@ -25,8 +25,10 @@ T = TypeVar("T")
 
 MARK = "HDPHRS_TEST_MARK"
 DEADLINE_S = 120.0
-SOON_S = 20.0
-"""Longer than a busy machine holds anybody up, shorter than what hdphrs or a task of a test waits for in vain."""
+GONE_S = 2.0
+"""Within this time after the end of a run, nothing of it is left."""
+SOON_S = 10.0
+"""Shorter than what hdphrs or a task of a test waits for in vain."""
 HEARS_CTRL_C = """
     import atexit, signal
     signal.signal(signal.SIGALRM, lambda *_: None)
@@ -185,9 +187,9 @@ def cluster(folder: Path) -> Iterator[Cluster]:
     try:
         yield run
         if run.process is not None:
-            eventually(lambda: run.process and run.process.poll() is not None, SOON_S, "the end of the run")
-        eventually(lambda: not run.processes(), SOON_S, "the end of all its processes")
-        eventually(lambda: _shared_memory() <= shared_memory, SOON_S, "the end of all its shared memory")
+            eventually(lambda: run.process and run.process.poll() is not None, GONE_S, "the end of the run")
+        eventually(lambda: not run.processes(), GONE_S, "the end of all its processes")
+        eventually(lambda: _shared_memory() <= shared_memory, GONE_S, "the end of all its shared memory")
         run.replay()
     finally:
         run.kill_rest()

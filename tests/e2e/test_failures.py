@@ -16,7 +16,7 @@ from time import monotonic
 
 import pytest
 
-from tests.e2e.harness import DEADLINE_S, MARK, SOON_S, Cluster, eventually, result_of
+from tests.e2e.harness import DEADLINE_S, GONE_S, MARK, SOON_S, Cluster, eventually, result_of
 from tests.processes import send
 
 
@@ -389,4 +389,4 @@ def test_after_kill_9_of_program_or_launcher_nothing_is_left(cluster: Cluster, v
     assert process.stdout.readline() == "begun\n"
     pid = process.pid if victim == "launcher" else cluster.processes("hdphrs.program")[0]
     os.kill(pid, signal.SIGKILL)
-    eventually(lambda: not cluster.processes(), SOON_S, "the end of all processes")
+    eventually(lambda: not cluster.processes(), GONE_S, "the end of all processes")

@@ -88,11 +88,7 @@ def test_tasks_that_are_large_enough_are_shared_though_tiny_ones_came_first(clus
             for future in [hdphrs.spawn(nothing) for _ in range(20_000)]: hdphrs.get(future)
             pids = [hdphrs.get(future) for future in [hdphrs.spawn(work) for _ in range(200)]]
             return pids.count(os.getpid())
-        here = 200
-        for _ in range(3):  # the other scheduler may be held up for as long as all this takes
-            here = min(here, hdphrs.run(main))
-            if here < 190: break
-        print(here)
+        print(hdphrs.run(main))
         """
     )
     completed = cluster.run("--cores", 2, program)

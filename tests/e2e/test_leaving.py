@@ -85,7 +85,7 @@ def test_node_that_gets_sigterm_leaves_within_its_time_and_nothing_is_run_twice(
     leaver = cluster.nodes()[1]
     (os.killpg if whole_group else os.kill)(leaver, signal.SIGTERM)
     go_on(cluster)
-    eventually(lambda: gone(leaver), SOON_S, "the end of the node that leaves")
+    eventually(lambda: gone(leaver), 5, "the end of the node that leaves")
     completed = check(cluster, 300)
     (line,) = completed.stderr.splitlines()
     assert line.startswith("hdphrs: node ")
@@ -100,7 +100,7 @@ def test_what_still_runs_when_the_time_is_over_is_run_again_elsewhere(cluster: C
     start(cluster, 6, "--grace", 0.1)
     leaver = cluster.nodes()[1]
     os.kill(leaver, signal.SIGTERM)
-    eventually(lambda: gone(leaver), SOON_S, "the end of the node that leaves")
+    eventually(lambda: gone(leaver), 5, "the end of the node that leaves")
     go_on(cluster)
     completed = check(cluster, 6)
     assert "has left; 1 task runs again from here" in completed.stderr
@@ -112,7 +112,7 @@ def test_second_sigterm_ends_a_node_at_once(cluster: Cluster) -> None:
     start(cluster, 6)
     leaver = cluster.nodes()[1]
     os.kill(leaver, signal.SIGTERM)
-    eventually(lambda: _told_again(leaver), SOON_S, "the end of the node")
+    eventually(lambda: _told_again(leaver), 5, "the end of the node")
     go_on(cluster)
     completed = check(cluster, 6)
     assert "ends: it was told to, by SIGTERM" in completed.stderr

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.harness import DEADLINE_S, SOON_S, Cluster, entries, eventually, written
+from tests.e2e.harness import DEADLINE_S, GONE_S, Cluster, entries, eventually, written
 from tests.processes import send
 
 HELPER = """
@@ -108,7 +108,7 @@ def kill_all(cluster: Cluster) -> None:
         send(pid, signal.SIGKILL)  # it may have ended with another
     assert cluster.process is not None
     cluster.finish()
-    eventually(lambda: not cluster.processes(), SOON_S, "the end of all processes")
+    eventually(lambda: not cluster.processes(), GONE_S, "the end of all processes")
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from tests.e2e.harness import DEADLINE_S, HEARS_CTRL_C, SOON_S, Cluster, eventually
+from tests.e2e.harness import DEADLINE_S, GONE_S, HEARS_CTRL_C, SOON_S, Cluster, eventually
 
 
 def test_plain_python_gets_a_node_of_its_own_on_first_use(cluster: Cluster) -> None:
@@ -284,7 +284,7 @@ def test_a_program_that_ends_early_leaves_nothing_and_keeps_its_status(cluster: 
     expected = "bye" if how == "exit" else "RuntimeError: mine"
     assert completed.stderr.splitlines()[-1] == expected
     assert "hdphrs/" not in completed.stderr
-    eventually(lambda: not cluster.processes(), SOON_S, "the end of all processes")
+    eventually(lambda: not cluster.processes(), GONE_S, "the end of all processes")
 
 
 @pytest.mark.parametrize("python", [False, True])

@@ -150,7 +150,7 @@ def test_straggler_is_started_once_more_and_the_first_answer_wins(cluster: Clust
     completed = cluster.run("--local-nodes", 2, "--cores", 1, "--speculate", "--report", report, program)
     assert completed.stdout == f"{sum(range(20))}\n", completed.stderr
     told = json.loads(report.read_text())
-    assert told["wall_s"] < 25
+    assert told["wall_s"] < 15
     assert written(cluster.folder / "prog.py.log").count("0") == 2
     assert told["nodes"][0]["doubled"] >= 1  # another one, if its process was held up
     assert "is started once more" in completed.stderr

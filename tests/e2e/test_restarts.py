@@ -74,7 +74,7 @@ def kill(cluster: Cluster, module: str) -> int:
 def test_root_that_is_killed_is_started_again_and_the_result_is_right(cluster: Cluster) -> None:
     start(cluster, "--restarts", "5/h")
     root = kill(cluster, "hdphrs.node")
-    eventually(lambda: len(lines(cluster, "begun")) == 2, DEADLINE_S, "the program runs again")
+    eventually(lambda: len(lines(cluster, "begun")) == 2, 8, "the program runs again")
     go_on(cluster)
     completed = cluster.finish()
     assert (completed.returncode, completed.stdout) == (0, RESULT)

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.e2e.harness import DEADLINE_S, MARK, SOON_S, Cluster, eventually, written
+from tests.e2e.harness import DEADLINE_S, MARK, Cluster, eventually, written
 from tests.processes import stat
 
 
@@ -123,7 +123,7 @@ def test_a_launcher_that_dies_while_nodes_are_missing_takes_them_along(cluster: 
     process = cluster.start("--nodes", hosts, "--ssh", silent_ssh, program)
     eventually(lambda: len(cluster.nodes()) >= 2, DEADLINE_S, "two nodes")
     os.kill(process.pid, signal.SIGKILL)
-    eventually(lambda: not cluster.nodes() and not cluster.schedulers(), SOON_S, "the end of nodes and schedulers")
+    eventually(lambda: not cluster.nodes() and not cluster.schedulers(), 4, "the end of nodes and schedulers")
     cluster.kill_rest()
 
 
