@@ -517,7 +517,8 @@ class Crew:
                 self._nudge_at_s = inf
                 continue  # whoever had something has answered; who gets the next task is announced anew
             await trio.sleep_until(self._nudge_at_s)
-            self._nudge_at_s = inf
+            # What has been wanted since is asked for in another round.
+            self._nudge_at_s = trio.current_time() + NUDGE_S if self._nudged.is_set() else inf
             for scheduler in self._schedulers.values():
                 line = scheduler.process.line
                 if not line.demand:
@@ -530,7 +531,7 @@ class Crew:
     def _nudge_later(self) -> None:
         if self._nudge_at_s == inf:
             self._nudge_at_s = trio.current_time() + NUDGE_S
-            self._nudged.set()
+        self._nudged.set()
 
     def _has_time(self) -> bool:
         """Whether nothing but the schedulers and the program is to be heard just now."""

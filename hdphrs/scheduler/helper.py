@@ -58,6 +58,7 @@ class Helper:
         timers: Timers,
         bundles: Bundles,
         flush: Callable[[], None],
+        end_turn: Callable[[], None],
         *,
         looks: bool,
     ) -> None:
@@ -65,6 +66,7 @@ class Helper:
         Args:
             control: where the node's requests come in.
             flush: sends what has gathered.
+            end_turn: has the running task let others go on at its next spawn.
             looks: whether it is to look at what runs.
         """
         self._control = control
@@ -79,6 +81,7 @@ class Helper:
         self._timers = timers
         self._bundles = bundles
         self._flush = flush
+        self._end_turn = end_turn
         self._ident = 0
         self._woken, self._bell = os.pipe()
         os.set_blocking(self._bell, False)
@@ -157,6 +160,7 @@ class Helper:
         now_s = perf_counter()
         if self._timers.left_s() == 0.0:
             self._line.again()  # so that the running task gives way at its next spawn
+        self._end_turn()
         if now_s >= self._look_s:
             self._look_s = now_s + self._keeper.look_s
             self._look()

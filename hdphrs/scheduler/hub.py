@@ -125,10 +125,12 @@ class Hub:
             self._timers,
             self._bundles,
             self._flush,
+            self.end_turn,
             looks=reliable,
         )
         self._root: Assigned | None = None
         self._hungry = False
+        self._turn_is_over = False
         self._polled_s = 0.0
         self._reported = 0
         self._finds = Finds(tell)
@@ -262,7 +264,7 @@ class Hub:
             if not self._exporter.pace.is_resting:
                 self._receive(block=False)
             self._exporter.export()
-        if self._timers.calls:
+        if self._timers.calls or self._turn_is_over:
             self._give_way()  # at the end: the youngest spark is another one then
 
     # ---- the loop --------------------------------------------------------------------------------------------
@@ -317,26 +319,43 @@ class Hub:
         self._keeper.watcher.resume(sample)
 
     def _give_way(self) -> None:
-        """The running task spawns: those whose time has come go on before it."""
+        """The running task spawns: those whose time has come go on before it, and others if it has had its turn."""
         if threading.get_ident() == self._thread:
             self._timers.fire()
+            if self._turn_is_over:
+                self._turn_is_over = False
+                self._mark()
+                self._receive(block=False)
+                self._waiting.look()
             if self._stacks.ready:
                 self._stacks.ready.append(getcurrent())
                 self._suspend()
                 self._stopper.check()
 
+    def end_turn(self) -> None:
+        """In the helper thread: what runs has had the core for a while; at its next spawn others have theirs."""
+        if self._stacks.aside:
+            self._turn_is_over = True
+            self._line.again()
+
     def _enter(self, root: Assigned | None, account: Account | None) -> None:
         self._root = root
         self._meter.enter(account)
-        line = self._line
+        self._mark()
         if root is None:
-            line.run(0, careful=False, again=False)
             self._keeper.watcher.leave()
+        else:
+            self._helper.stir()
+
+    def _mark(self) -> None:
+        """In the page: what runs, and whether it is to be asked at each spawn."""
+        root = self._root
+        if root is None:
+            self._line.run(0, careful=False, again=False)
         else:
             asked = use.begun or (self._noter is not None and self._noter.on) or bool(self._stopper.stopping)
             again = asked or root.reuse is not None or self._strands is not None
-            line.run(root.serial, careful=root.careful, again=again)
-            self._helper.stir()
+            self._line.run(root.serial, careful=root.careful, again=again)
 
     def _execute(self, future: Future[Any], function: Callable[..., Any]) -> None:
         started_s = perf_counter()

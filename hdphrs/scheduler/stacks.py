@@ -22,6 +22,8 @@ class Stacks:
         """`body` is what every greenlet runs."""
         self.ready: deque[greenlet] = deque()
         """Whose tasks may go on."""
+        self.aside: int = 0
+        """How many tasks have been left where they are, and are not back."""
         self._body = body
         self._main = getcurrent()
         self._factory = greenlet(self._make)
@@ -34,7 +36,9 @@ class Stacks:
     def suspend(self) -> None:
         """Leave the running task where it is until somebody puts its greenlet on `ready`."""
         target = self._idle.pop() if self._idle else self._factory
+        self.aside += 1
         target.switch()
+        self.aside -= 1
 
     def go_on(self) -> bool:
         """Let the first of those that are ready go on; whether the caller, when it is back, has more to do.

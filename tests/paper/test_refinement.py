@@ -184,7 +184,7 @@ def rules_of_plays(seeds: int) -> dict[str, int]:
 
 def test_every_step_of_random_plays_is_a_sequence_of_rules() -> None:
     """And all rules are taken; `discard` is needed so rarely that it has a scenario in `test_correspondence.py`."""
-    taken = rules_of_plays(25)
+    taken = rules_of_plays(50)
     rules = ["dead", "recover_thread_as_spark", "track_late", *(rule for macro in MACROS for rule in macro.split())]
     assert [rule for rule in rules if rule not in taken] == []
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from hdphrs import Future, as_completed, get, scope, spawn, wait
+from hdphrs import Future, as_completed, get, scope, spawn, spawn_at, wait
 from hdphrs.errors import WaitTimeoutError
 from hdphrs.scheduler.timers import DROPPED_MAX, Timers
 from hdphrs.wire import local
+from hdphrs.wire.items import pack_outcome
+from hdphrs.wire.values import dump_result
 from tests.scheduler.test_process import FakeNode
 
 LONG_S = 1000.0
@@ -153,3 +155,26 @@ def test_limit_of_nothing_asks_what_is_there(node: FakeNode) -> None:
     told, *values = value
     assert "task abs has not ended within 0 s" in told
     assert values == [3, 3]
+
+
+def test_task_that_only_looks_again_and_again_lets_others_go_on(node: FakeNode, tmp_path: Path) -> None:
+    """Nothing that it gets is elsewhere, so it never waits, and never looks at the mail."""
+
+    def waits(end: str) -> int:
+        value = get(spawn_at(1, abs, -3))
+        Path(end).touch()
+        return value
+
+    def polls(begun: str, end: str) -> str:
+        Path(begun).touch()
+        while not Path(end).exists():
+            get(spawn(abs, -1))
+        return "polled"
+
+    node.link.send([local.NODES, [[0, "here", 1], [1, "there", 1]]])
+    node.start(waits, str(tmp_path / "end"))
+    _, slot, *_ = node.hear(local.PLACE)
+    node.start(polls, str(tmp_path / "begun"), str(tmp_path / "end"))
+    node.wait_for(tmp_path / "begun")
+    node.link.send([local.DELIVER, slot, pack_outcome(dump_result("abs", 3)), 0.0, 0.0])
+    assert {node.result()[2] for _ in range(2)} == {3, "polled"}
