@@ -50,7 +50,17 @@ WANTED: dict[str, tuple[str, ...]] = {
         *("duplicates", "stale", "crashes", "LOST", "CRASHED", "lost the root"),
         *("cancelled", "stopped", "schedulers replaced"),
     ),
-    "work": ("tasks_started", "exported", "placed", "stolen", "given", "fish_sent", "fish_answered", "given back"),
+    "work": (
+        "tasks_started",
+        "exported",
+        "placed",
+        "stolen",
+        "given",
+        "fish_sent",
+        "fish_answered",
+        "given back",
+        "hungry in time",
+    ),
     "pieces": ("pieces", "pieces used", "pieces too late"),
     "messages": (
         *("FISH", "NOWORK", "SCHEDULE", "REQ", "AUTH", "DENIED", "OBSOLETE", "ACK", "RESULT", "PUSH", "PURGE"),
