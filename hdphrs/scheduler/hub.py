@@ -437,10 +437,11 @@ class Hub:
     def _pass_on(self, following: Task) -> None:
         """Results have gathered, and this task is to run next: send them, if that may take long, or the node is to know
         that there will soon be room here."""
-        habits = self._habits
-        if habits.is_soon_over(following, len(fast.sparks)) and not self._hungry and not self._stacks.ready:
+        alone = self._keeper.nodes <= 1  # else the node would fish, and more would be on its way when somebody dies
+        over = alone and self._habits.is_soon_over(following, len(fast.sparks))
+        if over and not self._hungry and not self._stacks.ready:
             self._flush(*self._hunger())
-        elif self._answers.are_due(habits.took_s(following)):
+        elif self._answers.are_due(self._habits.took_s(following)):
             self._flush()
 
     def _call(

@@ -288,10 +288,14 @@ class Scheduler:
         return Stack(spark, Frame(number, None, self._world.now_ns))
 
     def _pass_on(self, following: int) -> None:
-        """Results have gathered, and this task is to run next."""
+        """Results have gathered, and this task is to run next.
+
+        The real one is hungry in time where its node is alone; so is this one if times are what matters.
+        """
+        alone = len(self.nodes) <= 1 or not self._program.is_paper
         cost_ns, others = self._program.before_ns[following], len(self._deque)
         ends = not self._program.children[following] and others <= FEW and cost_ns * (1 + others) < SOON_NS
-        if ends and not self._hungry and not self._ready:
+        if alone and ends and not self._hungry and not self._ready:
             self._world.tally("hungry in time")
             self._starve()
         elif len(self._results) >= RESULTS_MAX or self._world.now_ns + cost_ns > self._until_ns:
