@@ -63,10 +63,10 @@ def parent(_: int) -> None:
 
 
 def batch(node: FakeNode, *calls: tuple[Any, ...]) -> list[int]:
-    """Hand over several tasks; for each frame until all are answered: how many results came before its HUNGRY."""
+    """Hand over several tasks; for each HUNGRY, until all are answered and one was heard: how many results came before."""
     node.link.send([local.START, [node.spark(*call) for call in calls]])
     answered, hungry_after = 0, []
-    while answered < len(calls):
+    while answered < len(calls) or not hungry_after:  # the helper thread may send results alone
         received = node.link.receive(block=True)
         assert received is not None
         for message in received:
