@@ -65,7 +65,8 @@ def parent(_: int) -> None:
 def batch(node: FakeNode, *calls: tuple[Any, ...]) -> list[int]:
     """Hand over several tasks; for each HUNGRY, until all are answered and one was heard: how many results came before."""
     node.link.send([local.START, [node.spark(*call) for call in calls]])
-    answered, hungry_after = 0, []
+    answered = 0
+    hungry_after: list[int] = []
     while answered < len(calls) or not hungry_after:  # the helper thread may send results alone
         received = node.link.receive(block=True)
         assert received is not None
