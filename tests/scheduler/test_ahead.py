@@ -63,7 +63,7 @@ def parent(_: int) -> None:
 
 
 def batch(node: FakeNode, *calls: tuple[Any, ...]) -> list[int]:
-    """Hand over several tasks; for each HUNGRY until all are answered and one has come: how many results were before it."""
+    """Hand over several tasks; for each HUNGRY until all are answered and one has come: how many results came before."""
     node.link.send([local.START, [node.spark(*call) for call in calls]])
     answered = 0
     hungry_after: list[int] = []
