@@ -63,7 +63,7 @@ def parent(_: int) -> None:
 
 
 def batch(node: FakeNode, *calls: tuple[Any, ...]) -> list[int]:
-    """Hand over several tasks; for each HUNGRY until all are answered and one has come: how many results came before."""
+    """Hand over several tasks; how many results came before each HUNGRY, until all are answered and one has come."""
     node.link.send([local.START, [node.spark(*call) for call in calls]])
     answered = 0
     hungry_after: list[int] = []
