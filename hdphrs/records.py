@@ -10,7 +10,7 @@ That one compiles six methods of a class one by one.  A node makes some eighty s
 here each costs one compilation (decision 28).
 
 And it fills a frozen record by `object.__setattr__`, field by field, which for nine fields takes four times as long as
-assignments do; some twenty records are made while a task makes its round.  Here the values are assigned to a nameless
+assignments do.  Here the values are assigned to a nameless
 base, the `_cells` for so many fields, which may be changed, and then what has been filled is declared to be of the
 class itself, which has the same cells under the names of its fields, and may not.  Nobody else sees it in between.  So
 what is called is `__new__`, and a record has no subclasses that have anything of their own in them.

@@ -131,6 +131,7 @@ class Hub:
         self._root: Assigned | None = None
         self._hungry = False
         self._turn_is_over = False
+        """Whether the running task has had the core for a while, and others are to have theirs at its next spawn."""
         self._polled_s = 0.0
         self._reported = 0
         self._finds = Finds(tell)
