@@ -32,12 +32,15 @@ from hdphrs.errors import Cancelled
 from hdphrs.protocol.paths import PROGRAM_PATH, child_path, index_of
 from hdphrs.protocol.tasks import Task, Verdict
 from hdphrs.wire.bundle import (
+    BUNDLE_BYTES_MAX,
     RETURNED,
     Arguments,
+    Expectation,
     Packed,
     bundle_path,
     pack_calls,
     payload_of,
+    share_of,
     unpack_answer,
 )
 from hdphrs.wire.bundle import Calls as Contents
@@ -58,30 +61,8 @@ TASKS_PER_CORE: Final = 32
 BUNDLE_WEIGHT: Final = 4
 """A bundle takes the room of so many of them."""
 
-BUNDLE_S: Final = 4e-3
-"""How long a bundle is to take; what surrounds it takes some 0.1 ms of processor time."""
-
-CALLS_MAX: Final = 512
-"""Calls of one bundle."""
-
-BUNDLE_BYTES_MAX: Final = 32 << 10
-"""Arguments of one bundle that are pickled already; and values that are expected from it."""
-
-SHARES_PER_CORE: Final = 4
-"""A bundle has no more of the calls that wait than one of so many equal parts."""
-
 SCAN_MAX: Final = 4
 """Calls that are looked at for one of the same kind."""
-
-LAST: Final = 0.25
-"""Weight of the last outcome in what is expected of the next."""
-
-JUMP_MAX: Final = 4.0
-"""So many times what was expected is the most that the last outcome counts for: the processor may have been taken away
-from it."""
-
-JUMP_S: Final = 20e-6
-"""Less than this is no jump."""
 
 _RETURNED: Final = pack_outcome(RETURNED)
 
@@ -89,10 +70,10 @@ _FIELDS: Final = [field.name for field in fields(Task)]
 _PATH, _PAYLOAD = _FIELDS.index("path"), _FIELDS.index("payload")
 
 
-class Kind:
+class Kind(Expectation):
     """Calls of one function, which are expected to take equally long."""
 
-    __slots__ = ("_packed", "bytes", "chance", "code", "cost_s", "function", "name", "solitary", "supervised", "whole")
+    __slots__ = ("_packed", "chance", "code", "function", "name", "solitary", "supervised", "whole")
 
     def __init__(
         self, name: str, code: bytes, function: bytes, supervised: bool, chance: bytes, *, alone: bool = False
@@ -104,16 +85,13 @@ class Kind:
             chance: see `hdphrs.wire.code.CodeBook`.
             alone: each call is a task of its own, whatever it takes.
         """
+        super().__init__()
         self.name: str = name
         self.code: bytes = code
         self.function: bytes = function
         self.supervised: bool = supervised
         self.chance: bytes = chance
         self._packed = pack_task(Task(name, b"", code, b"", supervised))
-        self.cost_s: float = -1.0
-        """What a call takes; negative if nobody knows."""
-        self.bytes: int = 0
-        """How large a value is, pickled."""
         self.solitary: Kind = self if alone else Kind(name, code, function, supervised, chance, alone=True)
         """The same function, of calls that must go alone."""
         self.whole: Kind = self if alone else Kind(name, code, b"", supervised, chance, alone=True)
@@ -125,24 +103,8 @@ class Kind:
         packed[_PATH], packed[_PAYLOAD] = path, payload
         return packed
 
-    def learn(self, cost_s: float, size: int) -> None:
-        """So it has been with a call, or with several on the average."""
-        if self.cost_s < 0:
-            self.cost_s = cost_s
-        else:
-            self.cost_s += LAST * (min(cost_s, JUMP_MAX * max(self.cost_s, JUMP_S)) - self.cost_s)
-        self.bytes = max(size, self.bytes - self.bytes // 4)
-
-    def jump(self) -> None:
-        """A bundle takes longer than was expected."""
-        self.cost_s = JUMP_MAX * max(self.cost_s, JUMP_S)
-
     def fit(self, share: int) -> int:
-        """How many calls make a bundle; at most a share of what waits."""
-        if self.cost_s < 0 or self.solitary is self:
-            return 1
-        by_time, by_size = int(BUNDLE_S / max(self.cost_s, 1e-9)), BUNDLE_BYTES_MAX // max(self.bytes, 1)
-        return max(1, min(share, CALLS_MAX, by_time, by_size))
+        return 1 if self.solitary is self else super().fit(share)
 
 
 class CallFuture(Future[T]):
@@ -270,7 +232,7 @@ class Calls:
         if first is None:
             return None
         kind = first._kind
-        wanted = kind.fit(-(-len(self._waiting) // (SHARES_PER_CORE * max(self.cores, 1))))
+        wanted = kind.fit(share_of(len(self._waiting), self.cores))
         futures = [first] if wanted < 2 else self._gather(first, wanted)
         if len(futures) < 2:
             self._go_alone(first)
@@ -421,5 +383,5 @@ def _pack_bundle(bundle: Bundle) -> list[object]:
     kind = bundle.kind
     indices = [future._index for future in bundle.futures]
     arguments = [future._arguments for future in bundle.futures]
-    payload = pack_calls(Contents(indices, kind.function, kind.chance, arguments))
-    return kind.pack(bundle_path(bundle.number), payload)
+    payload = pack_calls(Contents(PROGRAM_PATH, indices, kind.function, kind.chance, arguments))
+    return kind.pack(bundle_path(PROGRAM_PATH, bundle.number), payload)

@@ -28,7 +28,7 @@ from hdphrs.program.sender import Sender
 from hdphrs.protocol.paths import PROGRAM_PATH, child_path
 from hdphrs.protocol.tasks import FAIR, KEEN, ROOT, NodeId, Task
 from hdphrs.wire import local
-from hdphrs.wire.bundle import SMALL
+from hdphrs.wire.bundle import SMALL, WHOLE_BYTES_MIN
 from hdphrs.wire.code import CodeBook
 from hdphrs.wire.items import pack_task
 from hdphrs.wire.values import arguments_of, dump_arguments, load_outcome
@@ -40,9 +40,6 @@ FAREWELL_S = 2.0
 
 PART_S = 0.5
 """How long it waits then for what tasks have said."""
-
-WHOLE_BYTES_MIN = 1 << 14
-"""A call of this size goes alone."""
 
 KINDS_MAX = 1024
 """Kinds of calls that are remembered."""

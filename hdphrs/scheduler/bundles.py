@@ -75,7 +75,7 @@ class Bundle(Assigned):
     def __init__(self, serial: int, spark: Spark) -> None:
         super().__init__(serial, spark)
         self.begun: bool = False
-        self.calls: Calls = Calls((), b"", b"", ())
+        self.calls: Calls = Calls(b"", (), b"", b"", ())
         self.function: Callable[..., Any] | None = None
         """None if it travels inline: each call gets its own."""
         self.unstarted: deque[int] = deque()

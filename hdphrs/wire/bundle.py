@@ -1,8 +1,9 @@
-"""Bundles: calls of one kind that travel from the program to a scheduler, and back, as one task (decision 16).
+"""Bundles: calls of one kind that travel from the program, or a task, to a scheduler, and back, as one task.
 
-What lives here: what the payload of such a task holds, and the data of its outcome.  Which calls go together is for
-`hdphrs/program/calls.py` to say, and how they are run for `hdphrs/scheduler/bundles.py`.  Nobody between the two knows
-that a task is a bundle, but for its path, by which it can be told.
+What lives here: what the payload of such a task holds, the data of its outcome, and how many calls make one (decision
+16).  Which calls go together is for `hdphrs/program/calls.py` to say, and how they are
+run for `hdphrs/scheduler/bundles.py`.  Nobody between knows that a task is a bundle, but for its path, by which it can
+be told.
 
 A bundle has a path that no task has; its calls keep their own.  They are all of one function, whose digest, name and
 supervision are those of the task.
@@ -12,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import NoneType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from hdphrs.protocol.paths import PROGRAM_PATH, child_path
+from hdphrs.protocol.paths import child_path
 from hdphrs.protocol.tasks import Outcome, Verdict
 from hdphrs.wire.bulk import bulk_of
 from hdphrs.wire.pickling import dump_plain, load_plain
@@ -33,14 +34,72 @@ Packed: TypeAlias = "list[object]"
 """An outcome, as links carry it."""
 
 RETURNED = Outcome(Verdict.LOST, b"")
-"""Stands for the outcome of a call that has not been made, and is given back to the program."""
+"""Stands for the outcome of a call that has not been made, and is given back to whoever has made the bundle."""
+
+WHOLE_BYTES_MIN: Final = 1 << 14
+"""A call of this size goes alone."""
+
+BUNDLE_S: Final = 4e-3
+"""How long a bundle is to take; what surrounds it takes 0.1 to 0.3 ms of processor time."""
+
+CALLS_MAX: Final = 512
+"""Calls of one bundle."""
+
+BUNDLE_BYTES_MAX: Final = 32 << 10
+"""Arguments of one bundle that are pickled already; and values that are expected from it."""
+
+SHARES_PER_CORE: Final = 4
+"""A bundle has no more of the calls that wait than one of so many equal parts: towards the end they become smaller."""
+
+LAST: Final = 0.25
+"""Weight of the last outcome in what is expected of the next."""
+
+JUMP_MAX: Final = 4.0
+"""So many times what was expected is the most that the last outcome counts for: the processor may have been taken away
+from it."""
+
+JUMP_S: Final = 20e-6
+"""Less than this is no jump."""
+
+
+class Expectation:
+    """What calls of one function will take, by those that have come back."""
+
+    __slots__ = ("bytes", "cost_s")
+
+    def __init__(self) -> None:
+        self.cost_s: float = -1.0
+        """What a call takes; negative if nobody knows."""
+        self.bytes: int = 0
+        """How large a value is, pickled."""
+
+    def learn(self, cost_s: float, size: int) -> None:
+        """So it has been with a call, or with several on the average."""
+        if self.cost_s < 0:
+            self.cost_s = cost_s
+        else:
+            self.cost_s += LAST * (min(cost_s, JUMP_MAX * max(self.cost_s, JUMP_S)) - self.cost_s)
+        self.bytes = max(size, self.bytes - self.bytes // 4)
+
+    def jump(self) -> None:
+        """A bundle takes longer than was expected."""
+        self.cost_s = JUMP_MAX * max(self.cost_s, JUMP_S)
+
+    def fit(self, share: int) -> int:
+        """How many calls make a bundle; at most a share of what waits."""
+        if self.cost_s < 0:
+            return 1
+        by_time, by_size = int(BUNDLE_S / max(self.cost_s, 1e-9)), BUNDLE_BYTES_MAX // max(self.bytes, 1)
+        return max(1, min(share, CALLS_MAX, by_time, by_size))
 
 
 class Calls(NamedTuple):
     """What the payload of a bundle holds."""
 
+    parent: bytes
+    """The path of the task that has spawned them, or of the program."""
     indices: Sequence[int]
-    """Under which numbers the program has spawned them."""
+    """Under which numbers it has."""
     function: bytes
     """Pickled, if it travels inline."""
     chance: bytes
@@ -49,7 +108,7 @@ class Calls(NamedTuple):
 
     def path(self, place: int) -> bytes:
         """That of one call."""
-        return child_path(PROGRAM_PATH, self.indices[place])
+        return child_path(self.parent, self.indices[place])
 
     def payload(self, place: int) -> bytes:
         """Of the task that this call would be alone."""
@@ -65,14 +124,19 @@ class Answer(NamedTuple):
     """Outcomes by place, of calls that have no `SMALL` value; None for those that were given back."""
 
 
-def bundle_path(number: int) -> bytes:
-    """The path of the program's so-many-th bundle."""
-    return MARK + child_path(PROGRAM_PATH, number)
+def bundle_path(parent: bytes, number: int) -> bytes:
+    """The path of the program's so-many-th bundle, or of the one that begins with a task's so-many-th child."""
+    return MARK + child_path(parent, number)
 
 
 def is_bundle(path: bytes) -> bool:
     """Whether a task with this path is one."""
     return path.startswith(MARK)
+
+
+def share_of(waiting: int, cores: int) -> int:
+    """Of so many calls that wait for so many cores, those that a bundle may have at most."""
+    return -(-waiting // (SHARES_PER_CORE * max(cores, 1)))
 
 
 def payload_of(function: bytes, arguments: Arguments, chance: bytes) -> bytes:
@@ -83,10 +147,10 @@ def payload_of(function: bytes, arguments: Arguments, chance: bytes) -> bytes:
 
 def pack_calls(calls: Calls) -> bytes:
     """As a payload."""
-    indices = calls.indices
+    parent, indices, *rest = calls
     if indices[-1] - indices[0] == len(indices) - 1 and all(map(int.__eq__, indices, range(indices[0], indices[-1]))):
         indices = range(indices[0], indices[-1] + 1)
-    return bulk_of(dump_plain((indices, *calls[1:])))
+    return bulk_of(dump_plain((parent, indices, *rest)))
 
 
 def unpack_calls(payload: bytes) -> Calls:

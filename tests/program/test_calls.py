@@ -15,11 +15,7 @@ from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status
 from hdphrs.errors import Cancelled
 from hdphrs.program.calls import (
     ARRIVED,
-    BUNDLE_BYTES_MAX,
-    BUNDLE_S,
     BUNDLE_WEIGHT,
-    CALLS_MAX,
-    JUMP_MAX,
     TASKS_PER_CORE,
     CallFuture,
     Calls,
@@ -27,7 +23,18 @@ from hdphrs.program.calls import (
 )
 from hdphrs.protocol.paths import PROGRAM_PATH, child_path, index_of
 from hdphrs.protocol.tasks import Outcome, Verdict
-from hdphrs.wire.bundle import RETURNED, Answer, is_bundle, pack_answer, payload_of, unpack_calls
+from hdphrs.wire.bundle import (
+    BUNDLE_BYTES_MAX,
+    BUNDLE_S,
+    CALLS_MAX,
+    JUMP_MAX,
+    RETURNED,
+    Answer,
+    is_bundle,
+    pack_answer,
+    payload_of,
+    unpack_calls,
+)
 from hdphrs.wire.items import pack_outcome, unpack_outcome, unpack_task
 
 CORES = 2

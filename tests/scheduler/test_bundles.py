@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hdphrs import get, spawn
-from hdphrs.protocol.paths import index_of
+from hdphrs.protocol.paths import PROGRAM_PATH, index_of
 from hdphrs.protocol.tasks import PROGRAM, ROOT, Crash, Outcome, Spark, Task, TaskRef
 from hdphrs.scheduler.assigned import path_of
 from hdphrs.wire import local
@@ -36,8 +36,8 @@ def bundle(
     """Hand over a bundle; its copy."""
     node.serial += 1
     code, data = node.book.code_of("f", function)
-    calls = Calls(range(FIRST, FIRST + len(arguments)), b"" if code else data, b"", arguments)
-    task = Task("f", bundle_path(node.serial), code, pack_calls(calls))
+    calls = Calls(PROGRAM_PATH, range(FIRST, FIRST + len(arguments)), b"" if code else data, b"", arguments)
+    task = Task("f", bundle_path(PROGRAM_PATH, node.serial), code, pack_calls(calls))
     ref = TaskRef(ROOT, PROGRAM, node.serial)
     spark = Spark(ref, replica, task, (Crash("localhost", 1, "was killed"),) * crashes)
     node.link.send([local.START, [[node.serial, pack_spark(spark)]]])

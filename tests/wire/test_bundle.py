@@ -23,14 +23,14 @@ small = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False)
 arguments = st.tuples(small) | st.tuples(small, small) | st.binary()
 
 
-@given(st.lists(st.integers(0, 10**6), min_size=1, unique=True), st.binary(), st.binary(), st.data())
+@given(st.binary(), st.lists(st.integers(0, 10**6), min_size=1, unique=True), st.binary(), st.binary(), st.data())
 def test_calls_come_out_as_they_went_in(
-    indices: list[int], function: bytes, chance: bytes, data: st.DataObject
+    parent: bytes, indices: list[int], function: bytes, chance: bytes, data: st.DataObject
 ) -> None:
     indices.sort()
     given_arguments = data.draw(st.lists(arguments, min_size=len(indices), max_size=len(indices)))
-    calls = unpack_calls(pack_calls(Calls(indices, function, chance, given_arguments)))
-    assert list(calls.indices) == indices
+    calls = unpack_calls(pack_calls(Calls(parent, indices, function, chance, given_arguments)))
+    assert (calls.parent, list(calls.indices)) == (parent, indices)
     assert (calls.function, calls.chance, list(calls.arguments)) == (function, chance, given_arguments)
 
 
@@ -50,11 +50,13 @@ def test_a_call_has_the_payload_that_it_would_have_alone(call: tuple[object, ...
 
 @given(st.integers(0, 10**9), st.integers(0, 10**9))
 def test_no_task_has_the_path_of_a_bundle_nor_lies_below_one(number: int, index: int) -> None:
-    path = child_path(PROGRAM_PATH, index)
-    assert is_bundle(bundle_path(number))
-    assert not is_bundle(path)
-    assert not path.startswith(bundle_path(number))
-    assert first_index(bundle_path(number)) != bundle_path(number)
+    parent = child_path(PROGRAM_PATH, index)
+    for bundle in (bundle_path(PROGRAM_PATH, number), bundle_path(parent, number)):
+        for path in (parent, child_path(parent, number)):
+            assert is_bundle(bundle)
+            assert not is_bundle(path)
+            assert not path.startswith(bundle)
+            assert first_index(bundle) != bundle
 
 
 def test_a_folded_path_is_not_a_bundle() -> None:
