@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import cancelling, growth, instructions, ledger, predict, recovery, spawn_get, speedup, startup
@@ -27,7 +28,7 @@ BENCHMARKS = {
     "cancelling": cancelling.measure,
 }
 
-OTHERS = {
+OTHERS: dict[str, Callable[[Sequence[str]], int]] = {
     "peers": peers.main,
     "lines": lines.main,
     "instructions": instructions.main,

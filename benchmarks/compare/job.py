@@ -46,6 +46,8 @@ class ComparedJob:
     workers: int
     folder: str
     launched_at: float
+    memory: str = ""
+    """Folder of what is known before; nothing if nothing is."""
 
     @classmethod
     def from_json(cls, text: str) -> ComparedJob:

@@ -42,11 +42,12 @@ class Outcome:
     figures: Figures = field(default_factory=dict)
 
 
-def run_job(system: str, how: System, workload: str, size: str | None = None) -> Outcome:
+def run_job(system: str, how: System, workload: str, size: str | None = None, memory: str = "") -> Outcome:
     """Have one system do one workload, once.
 
     Args:
         size: instead of the one that is usual for the system.
+        memory: a folder that jobs of the same workload share.
     """
     size = size or how.sizes.get(workload, FULL)
     if reason := how.skips.get(workload) or why_not_installed(how):
@@ -54,7 +55,7 @@ def run_job(system: str, how: System, workload: str, size: str | None = None) ->
     try:
         with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX, ignore_cleanup_errors=True) as folder:
             try:
-                job = ComparedJob(workload, size, WORKERS, folder, time.time())
+                job = ComparedJob(workload, size, WORKERS, folder, time.time(), memory)
                 outcome, figures = _watch(how, job)
             finally:
                 kill_members(folder)

@@ -18,12 +18,13 @@ from benchmarks.compare.processes import DISTURBED_CORES
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One job of one round; a round has each system do each workload once."""
+    """One job of one round; in each turn of a round a system does a workload once."""
 
     round: int
     load: float
     """The machine's load (mean of a minute) when it ended: its own, and that of whoever else is there."""
     job: Outcome
+    turn: int = 1
 
 
 def machine() -> dict[str, Any]:
@@ -46,7 +47,9 @@ def write_results(path: Path, results: Sequence[Result], facts: dict[str, Any], 
     Args:
         more: what was made of the results.
     """
-    rows = [{"round": result.round, "load": result.load, **asdict(result.job)} for result in results]
+    rows = [
+        {"round": result.round, "turn": result.turn, "load": result.load, **asdict(result.job)} for result in results
+    ]
     document = {"machine": facts, "results": rows} | more
     draft = path.with_name(f"{path.name}.new")
     draft.write_text(json.dumps(document, indent=1) + "\n")
@@ -56,7 +59,11 @@ def write_results(path: Path, results: Sequence[Result], facts: dict[str, Any], 
 def read_results(path: Path) -> list[Result]:
     """What `write_results` has written."""
     rows = json.loads(path.read_text())["results"]
-    return [Result(row.pop("round"), row.pop("load"), Outcome(**row)) for row in rows]
+    return [
+        Result(number, load, Outcome(**row), turn)
+        for row in rows
+        for number, load, turn in [(row.pop("round"), row.pop("load"), row.pop("turn", 1))]
+    ]
 
 
 class Board:

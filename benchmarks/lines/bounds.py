@@ -1,7 +1,7 @@
 """The lines: what must hold, of which figures it is made, and with whom hdphrs is compared.
 
 What lives here: data.  Peers that are known to be slower by orders of magnitude take no part in a line, so that all of
-it is done in half an hour: each round has what the lines need, once.
+it is done in half an hour.
 """
 
 from __future__ import annotations
@@ -30,6 +30,15 @@ PROGRAMS = {
     "uts_t1": "UTS T1",
     "uts_t3": "UTS T3",
 }
+
+TURNS = 2
+"""Of a round, in what is compared by the clock."""
+
+_IN_TURNS = {"noops", "spin_1ms", "spin_1ms_nested", "round_trip", *PROGRAMS} - {"uts_t1", "uts_t3"}
+"""Runs of about a second: one that meets a slow moment of the machine is slow as a whole.  UTS takes three or four."""
+
+RUNNERS_UP = 2
+"""Of the others of a line, so many have further turns: who was fastest in the first."""
 
 RATE, RATIO, DIFFERENCE = "rate", "ratio", "difference"
 """How hdphrs is compared with the best of the others: its rate by theirs; their time by its; its time less theirs."""
@@ -156,6 +165,11 @@ LINES: tuple[Line, ...] = (
     *_recovery(),
     *_reliability(),
 )
+
+
+def turns_of(workload: str) -> int:
+    """How often a round has it."""
+    return TURNS if workload in _IN_TURNS else 1
 
 
 def plan(lines: Sequence[Line]) -> dict[str, list[str]]:

@@ -1,7 +1,8 @@
 """The command line of the bounds: `python -m benchmarks lines`.
 
 A round goes over the workloads that the lines need, and for each over the systems, the other way round every second
-time.  What has been measured so far is in the JSON file, should a round be interrupted.
+time.  What is compared by the clock has a second turn at once, in the opposite order, of those that the line hangs on.
+What has been measured so far is in the JSON file, should a round be interrupted.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -19,15 +21,21 @@ from benchmarks.compare.report import figure
 from benchmarks.compare.results import Result, machine, read_results, write_results
 from benchmarks.compare.systems import SYSTEMS, System
 from benchmarks.compare.workloads import FULL, TINY
-from benchmarks.lines.bounds import LINES, Line, plan
-from benchmarks.lines.judge import MISSED, UNKNOWN, Rounds, Verdict, judge
+from benchmarks.lines.bounds import LINES, RUNNERS_UP, TURNS, Line, plan, turns_of
+from benchmarks.lines.judge import MISSED, UNKNOWN, Rounds, Verdict, contenders, judge
 from benchmarks.lines.own import OWN_WORKLOADS, run_own
 
-RunJob = Callable[[str, System, str, str | None], Outcome]
+RunJob = Callable[[str, System, str, str | None, str], Outcome]
 RunOwn = Callable[[str, str, int], Outcome]
 
 BEGIN, END = "<!-- lines: begin -->", "<!-- lines: end -->"
 """Between these a document has the table."""
+
+HEADING = f"""\
+A sample is one figure, or sets two of the same turn of the same round against each other; each is of a run of its own.
+A round has {TURNS} turns of the paper's programs, tasks of 1 ms, no-ops and round trips: all systems, then, in the
+opposite order, hdphrs, the ideal and the {RUNNERS_UP} of the others that were fastest. Of everything else it has one.
+"""
 
 
 def main(arguments: Sequence[str], run: RunJob = run_job, own: RunOwn = run_own) -> int:
@@ -39,8 +47,8 @@ def main(arguments: Sequence[str], run: RunJob = run_job, own: RunOwn = run_own)
     if not options.read:
         first = 1 + max((result.round for result in results), default=0)
         for number in range(first, first + options.repeat):
-            for job in _round(lines, options, number, run, own):
-                results.append(Result(number, round(os.getloadavg()[0], 2), job))
+            for job, turn in _round(lines, options, number, run, own):
+                results.append(Result(number, round(os.getloadavg()[0], 2), job, turn))
                 if options.json:
                     write_results(options.json, results, facts)
     rounds = Rounds(results)
@@ -58,22 +66,34 @@ def main(arguments: Sequence[str], run: RunJob = run_job, own: RunOwn = run_own)
 
 def _round(
     lines: Sequence[Line], options: argparse.Namespace, number: int, run: RunJob, own: RunOwn
-) -> Iterator[Outcome]:
+) -> Iterator[tuple[Outcome, int]]:
+    """What has been measured, and in which turn."""
     for workload, systems in plan(lines).items():
-        for system in systems[:: 1 if number % 2 else -1]:
-            wait_for_quiet(options.patience)
-            if workload in OWN_WORKLOADS:
-                job = own(workload, options.size or FULL, number)
-            else:
-                job = run(system, SYSTEMS[system], workload, options.size)
-            figures = "  ".join(f"{name} {value:.4g}" for name, value in job.figures.items())
-            print(f"{number} {workload:18}{system:16}{job.outcome[:60]}  {figures}", file=sys.stderr, flush=True)
-            yield job
+        seen: list[Outcome] = []
+        systems = systems[:: 1 if number % 2 else -1]
+        with tempfile.TemporaryDirectory(prefix="hdphrs-lines-") as memory:
+            for turn in range(1, 1 + turns_of(workload)):
+                for system in systems:
+                    wait_for_quiet(options.patience)
+                    if workload in OWN_WORKLOADS:
+                        job = own(workload, options.size or FULL, number)
+                    else:
+                        job = run(system, SYSTEMS[system], workload, options.size, memory)
+                    _tell(number, job)
+                    seen.append(job)
+                    yield job, turn
+                again = contenders(lines, workload, seen)
+                systems = [system for system in reversed(systems) if system in again]
+
+
+def _tell(number: int, job: Outcome) -> None:
+    figures = "  ".join(f"{name} {value:.4g}" for name, value in job.figures.items())
+    print(f"{number} {job.workload:18}{job.system:16}{job.outcome[:60]}  {figures}", file=sys.stderr, flush=True)
 
 
 def markdown(verdicts: Sequence[Verdict]) -> str:
     """The table."""
-    rows = ["| what | must be | median | least – most | samples | |", "|---|---|---|---|---|---|"]
+    rows = [HEADING, "| what | must be | median | least – most | samples | |", "|---|---|---|---|---|---|"]
     for verdict in verdicts:
         line = verdict.line
         bound = f"{str(line.budget).replace('<=', '≤').replace('>=', '≥')} {line.unit}"

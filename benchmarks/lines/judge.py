@@ -1,7 +1,7 @@
 """Samples of a line from the rounds, and what they come to.
 
-What lives here: which figures of a round are set against each other.  A machine's speed changes by the minute, so only
-what was measured in the same round is compared, and the median is taken of the comparisons.
+What lives here: which figures of a round are set against each other.  A machine's speed changes by the second, so only
+what was measured in the same turn of the same round is compared, and the median is taken of the comparisons.
 """
 
 from __future__ import annotations
@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
+from typing import Any, TypeAlias
 
 from benchmarks.compare.job import RIGHT
+from benchmarks.compare.launch import Outcome
 from benchmarks.compare.processes import DISTURBED_CORES
 from benchmarks.compare.results import Result
-from benchmarks.lines.bounds import DIFFERENCE, RATE, Line, Quantity
+from benchmarks.lines.bounds import DIFFERENCE, RATE, RUNNERS_UP, Line, Quantity
+
+When: TypeAlias = tuple[int, int]
+"""Round and turn."""
 
 MET, MISSED, UNKNOWN = "met", "MISSED", "not measured"
 
@@ -25,7 +29,7 @@ class Verdict:
 
     line: Line
     samples: tuple[float, ...] = ()
-    """A round each; in the line's unit."""
+    """A turn of a round each; in the line's unit."""
     best: str = ""
     """Of the others, the one that it was compared with."""
     disturbed: int = 0
@@ -61,36 +65,36 @@ class Verdict:
 
 
 class Rounds:
-    """The right results, by system, workload and round."""
+    """The right results, by system, workload, and when it was."""
 
     def __init__(self, results: Sequence[Result]) -> None:
-        self._figures: dict[tuple[str, str], dict[int, dict[str, float]]] = {}
+        self._figures: dict[tuple[str, str], dict[When, dict[str, float]]] = {}
         self._troubles: dict[tuple[str, str], str] = {}
         for result in results:
             key = (result.job.system, result.job.workload)
             if result.job.outcome == RIGHT:
-                self._figures.setdefault(key, {})[result.round] = dict(result.job.figures)
+                self._figures.setdefault(key, {})[result.round, result.turn] = dict(result.job.figures)
             else:
                 self._troubles[key] = result.job.outcome
-        for (system, workload), by_round in self._figures.items():
+        for (system, workload), by_turn in self._figures.items():
             if workload == "recovery":
-                self._compare_with_nobody_killed(system, by_round)
+                self._compare_with_nobody_killed(system, by_turn)
 
-    def _compare_with_nobody_killed(self, system: str, killed: dict[int, dict[str, float]]) -> None:
-        for number, calm in self._figures.get((system, "no_recovery"), {}).items():
-            if number in killed:
-                figures = killed[number]
+    def _compare_with_nobody_killed(self, system: str, killed: dict[When, dict[str, float]]) -> None:
+        for when, calm in self._figures.get((system, "no_recovery"), {}).items():
+            if when in killed:
+                figures = killed[when]
                 figures["longer_s"] = figures["seconds"] - calm["seconds"]
                 figures["beyond_s"] = figures["longer_s"] - figures["lost_s"]
 
-    def values(self, system: str, quantity: Quantity) -> dict[int, float]:
-        """By round."""
-        by_round = self._figures.get((system, quantity.workload), {})
-        return {number: found[quantity.figure] for number, found in by_round.items() if quantity.figure in found}
+    def values(self, system: str, quantity: Quantity) -> dict[When, float]:
+        """By round and turn."""
+        by_turn = self._figures.get((system, quantity.workload), {})
+        return {when: found[quantity.figure] for when, found in by_turn.items() if quantity.figure in found}
 
-    def is_disturbed(self, system: str, workload: str, number: int) -> bool:
+    def is_disturbed(self, system: str, workload: str, when: When) -> bool:
         """Whether others used the machine meanwhile."""
-        figures = self._figures.get((system, workload), {}).get(number, {})
+        figures = self._figures.get((system, workload), {}).get(when, {})
         return figures.get("others_cores", 0.0) > DISTURBED_CORES
 
     def trouble(self, system: str, workload: str) -> str:
@@ -112,8 +116,8 @@ def judge(line: Line, rounds: Rounds) -> Verdict:
         return Verdict(line, trouble="; ".join(rounds.trouble(system, quantity.workload) for system in line.others))
     pick = max if line.how == RATE else min
     best = pick(theirs, key=lambda system: median(theirs[system].values()))
-    common = [number for number in ours if number in theirs[best]]
-    samples = tuple(_compare(line.how, ours[number], theirs[best][number]) for number in common)
+    common = [when for when in ours if when in theirs[best]]
+    samples = tuple(_compare(line.how, ours[when], theirs[best][when]) for when in common)
     trouble = "" if samples else f"{best}: no round in common"
     return Verdict(line, samples, best, _disturbed(line, rounds, common), trouble)
 
@@ -124,5 +128,22 @@ def _compare(how: str, ours: float, theirs: float) -> float:
     return ours / theirs if how == RATE else theirs / ours
 
 
-def _disturbed(line: Line, rounds: Rounds, numbers: Sequence[int]) -> int:
-    return sum(rounds.is_disturbed(line.system, line.ours.workload, number) for number in numbers)
+def _disturbed(line: Line, rounds: Rounds, times: Sequence[When]) -> int:
+    return sum(rounds.is_disturbed(line.system, line.ours.workload, when) for when in times)
+
+
+def contenders(lines: Sequence[Line], workload: str, seen: Sequence[Outcome]) -> set[str]:
+    """Who has another turn: hdphrs, and of the others of each line those that were fastest.
+
+    Args:
+        seen: what has come of this workload in this round.
+    """
+    again: set[str] = set()
+    for line in lines:
+        if line.ours.workload == workload:
+            figure = line.ours.figure
+            found = {job.system: job.figures[figure] for job in seen if job.outcome == RIGHT and figure in job.figures}
+            known = [system for system in line.others if system in found]
+            best = sorted(known, key=found.__getitem__, reverse=line.how == RATE)
+            again |= {line.system, *best[:RUNNERS_UP]}
+    return again

@@ -58,5 +58,9 @@ class Job(Protocol):
     def folder(self) -> str:
         """Where the system may leave files; it is removed afterwards."""
 
+    @property
+    def memory(self) -> str:
+        """Where the ideal keeps its rehearsal for the next job of the same work; nothing if there is none."""
+
     def run(self, peer: Peer) -> None:
         """Measure, and leave a report."""

@@ -6,6 +6,7 @@ import tempfile
 from functools import partial
 from hashlib import sha1
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,7 @@ from benchmarks.compare.launch import Outcome
 from benchmarks.compare.processes import FOLDER_PREFIX
 from benchmarks.compare.workloads import TINY, WORKLOADS, Flat, Nested, build
 from benchmarks.kernels import paper, uts
-from benchmarks.peers.ideal import shares_of
+from benchmarks.peers.ideal import Ideal, shares_of
 from benchmarks.peers.plain import Plain
 
 TIMED = ("startup", "waiting", "recovery", "no_recovery", "poison", "arrays_1mb")
@@ -85,6 +86,22 @@ def test_perfect_shares_are_even_and_complete() -> None:
     shares = shares_of([5.0, 1.0, 3.0, 3.0], 2)
     assert sorted(task for share in shares for task in share) == [0, 1, 2, 3]
     assert [sum([5.0, 1.0, 3.0, 3.0][task] for task in share) for share in shares] == [6.0, 6.0]
+
+
+def test_jobs_of_the_same_work_share_one_rehearsal(tmp_path: Path) -> None:
+    visited: list[int] = []
+
+    def visit(problem: int) -> tuple[int, list[int]]:
+        visited.append(problem)
+        return problem, [problem - 1] * (problem > 0)
+
+    first, second, stranger = Ideal(2, str(tmp_path)), Ideal(2, str(tmp_path)), Ideal(2, "")
+    for ideal in (first, second):
+        ideal.rehearse_tree(visit, 3)
+        assert visited == [3, 2, 1, 0]
+        assert ideal.tree(visit, 3) == 6
+    stranger.rehearse_tree(visit, 3)
+    assert len(visited) == 8
 
 
 def test_a_job_survives_json() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,9 @@ from benchmarks.compare.results import Result
 from benchmarks.compare.systems import BASE, SYSTEMS, System
 from benchmarks.compare.workloads import FULL, TINY, WORKLOADS
 from benchmarks.figures import Budget
-from benchmarks.lines.bounds import DIFFERENCE, LINES, RATE, Line, Quantity, plan
+from benchmarks.lines.bounds import DIFFERENCE, LINES, RATE, TURNS, Line, Quantity, plan, turns_of
 from benchmarks.lines.command import BEGIN, END, main
-from benchmarks.lines.judge import MET, MISSED, UNKNOWN, Rounds, judge
+from benchmarks.lines.judge import MET, MISSED, UNKNOWN, Rounds, contenders, judge
 from benchmarks.lines.own import OWN_WORKLOADS, run_own
 
 SECONDS = Quantity("noops", "seconds")
@@ -53,8 +54,18 @@ def test_a_death_costs_what_the_run_takes_longer_but_for_the_work_that_was_lost(
         1, 0.0, Outcome("hdphrs", "recovery", FULL, RIGHT, {"seconds": 5.5, "lost_s": 0.125, "run_again": 1.0})
     )
     rounds = Rounds([killed, result(1, "hdphrs", 5.0, "no_recovery")])
-    assert rounds.values("hdphrs", Quantity("recovery", "longer_s")) == {1: 0.5}
-    assert rounds.values("hdphrs", Quantity("recovery", "beyond_s")) == {1: 0.375}
+    assert rounds.values("hdphrs", Quantity("recovery", "longer_s")) == {(1, 1): 0.5}
+    assert rounds.values("hdphrs", Quantity("recovery", "beyond_s")) == {(1, 1): 0.375}
+
+
+def test_turns_of_a_round_are_samples_of_their_own() -> None:
+    rows = [result(1, "hdphrs", 1.0), result(1, "pool", 2.0), result(1, "loky", 3.0)]
+    rows += [replace(result(1, "hdphrs", 2.0, others_cores=1.0), turn=2), replace(result(1, "pool", 6.0), turn=2)]
+    line = Line("a line", "×", Budget(2.0, at_most=False), "hdphrs", SECONDS, ("pool", "loky"))
+    verdict = judge(line, Rounds(rows))
+    assert (verdict.best, verdict.samples, verdict.disturbed) == ("loky", (3.0,), 0)
+    verdict = judge(line, Rounds([*rows, replace(result(2, "loky", 9.0), turn=2)]))
+    assert (verdict.best, verdict.samples, verdict.disturbed) == ("pool", (2.0, 3.0), 1)
 
 
 def test_what_could_not_be_measured_says_why() -> None:
@@ -67,6 +78,23 @@ def test_what_could_not_be_measured_says_why() -> None:
 
 
 # ---- the lines -------------------------------------------------------------------------------------------------
+
+
+def test_another_turn_is_had_by_us_the_ideal_and_the_fastest_of_the_others() -> None:
+    seen = [
+        Outcome(system, "sum_euler", FULL, RIGHT, {"seconds": seconds})
+        for system, seconds in {"hdphrs": 9.0, "ideal": 8.0, "pool": 3.0, "loky": 1.0, "mpire": 2.0}.items()
+    ]
+    seen.append(Outcome("scoop", "sum_euler", FULL, "hangs"))
+    assert contenders(LINES, "sum_euler", seen) == {"hdphrs", "ideal", "loky", "mpire"}
+    rates = [Outcome(system, "noops", FULL, RIGHT, {"tasks_per_s": float(len(system))}) for system in ("pool", "mpire")]
+    rates.append(Outcome("process_pool", "noops", FULL, RIGHT, {"tasks_per_s": 50.0}))
+    assert contenders(LINES, "noops", rates) == {"hdphrs", "hdphrs_program", "mpire", "process_pool"}
+
+
+def test_only_what_is_compared_with_itself_has_turns() -> None:
+    for line in LINES:
+        assert line.theirs is None or turns_of(line.ours.workload) == turns_of(line.theirs.workload) == 1
 
 
 def test_lines_name_only_workloads_and_systems_that_exist() -> None:
@@ -85,8 +113,9 @@ def test_a_round_has_what_the_lines_need_and_nothing_twice() -> None:
 # ---- the command line ------------------------------------------------------------------------------------------
 
 
-def fake_run(system: str, how: System, workload: str, size: str | None) -> Outcome:
+def fake_run(system: str, how: System, workload: str, size: str | None, memory: str) -> Outcome:
     """A system that is always as fast."""
+    assert Path(memory).is_dir()
     return Outcome(system, workload, FULL, RIGHT, {"seconds": 2.0, "tasks_per_s": 50.0 if system == "hdphrs" else 1.0})
 
 
@@ -101,13 +130,20 @@ def test_rounds_are_judged_and_written_into_a_document(tmp_path: Path, capsys: p
     arguments = ["--only", "no-ops", "--repeat", "3", "--json", str(file), "--write", str(document)]
     assert main(arguments, fake_run, fake_own) == 1
     table = capsys.readouterr().out
-    in_task = "| 20,000 flat no-ops in a task (multiprocessing.Pool) | ≥ 20 × | 50 | 50 – 50 | 3 | met |"
+    in_task = "| 20,000 flat no-ops in a task (multiprocessing.Pool) | ≥ 20 × | 50 | 50 – 50 | 6 | met |"
     assert in_task in table
     assert table.count("MISSED") == 1
     assert document.read_text() == f"before\n{BEGIN}\n\n{table.rstrip()}\n\n{END}\nafter\n"
     stored = json.loads(file.read_text())
     assert [line["verdict"] for line in stored["lines"]] == [MISSED, MET]
     assert {row["round"] for row in stored["results"]} == {1, 2, 3}
+    order = [[(row["system"], row["turn"]) for row in stored["results"] if row["round"] == number] for number in (1, 2)]
+    assert order[0] == [
+        *[("hdphrs_program", 1), ("pool", 1), ("process_pool", 1), ("loky", 1), ("mpire", 1), ("hdphrs", 1)],
+        *[("hdphrs", 2), ("process_pool", 2), ("pool", 2), ("hdphrs_program", 2)],
+    ]
+    assert [system for system, turn in order[1] if turn == 1] == [system for system, _ in order[0][5::-1]]
+    assert TURNS == 2
     assert main(["--read", "--only", "in a task", "no-ops", "--json", str(file)], fake_run, fake_own) == 2
 
 
