@@ -80,6 +80,7 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
 
         book = _book(settings, driver, program)
         async with trio.open_nursery() as nursery:
+            nursery.start_soon(crew.exchange.run)
             nursery.start_soon(driver.tick)
             nursery.start_soon(crew.run, driver.handle, core.counters, driver.spread)
             nursery.start_soon(program.pump)
@@ -91,7 +92,7 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
             if book is not None:
                 nursery.start_soon(book.run)
             if settings.listen_fd is not None:
-                transport = _transport(settings, driver, socket.socket(fileno=settings.listen_fd))
+                transport = _transport(settings, crew, driver, socket.socket(fileno=settings.listen_fd))
                 await nursery.start(transport.serve)
             refusal = await _gather(settings, driver)
             if refusal is not None:
@@ -143,7 +144,8 @@ async def member(settings: NodeSettings, page: Page, processes: list[SchedulerPr
 
 async def _member_life(settings: NodeSettings, crew: Crew, driver: Driver) -> Halt:
     async with trio.open_nursery() as nursery:
-        transport = _transport(settings, driver, None)
+        nursery.start_soon(crew.exchange.run)
+        transport = _transport(settings, crew, driver, None)
         await nursery.start(transport.serve)
         nursery.start_soon(watch_leash, driver)
         nursery.start_soon(obey_signals, driver, settings.grace_s)
@@ -234,7 +236,7 @@ def _core(settings: NodeSettings) -> Iterator[tuple[Node, Feed]]:
         yield core, partial(recorder.handle, core)
 
 
-def _transport(settings: NodeSettings, driver: Driver, listener: socket.socket | None) -> Transport:
+def _transport(settings: NodeSettings, crew: Crew, driver: Driver, listener: socket.socket | None) -> Transport:
     from hdphrs.transport.tls import mutual_tls
 
     transport = TcpTransport(
@@ -244,7 +246,9 @@ def _transport(settings: NodeSettings, driver: Driver, listener: socket.socket |
         node=driver.core.me,
         detect_after_s=settings.detect_after_s,
         tls=None if settings.credentials is None else mutual_tls(settings.credentials),
+        watch=crew.exchange.watch,
     )
+    crew.peers_have_time = transport.has_time
     driver.attach_transport(transport)
     return transport
 

@@ -186,7 +186,9 @@ class Crew:
         self._stubborn: dict[bytes, None] = {}
         """Paths of cancelled tasks that have taken an ancestor along."""
         self.exchange: Exchange = Exchange(self._has_time)
-        """Serves the links of the schedulers, and the program's."""
+        """Serves the links of the schedulers, and others; somebody has to run it."""
+        self.peers_have_time: Callable[[], bool] = lambda: True
+        """Whether nothing of the links to other nodes waits for a turn of trio's."""
         self._books = Books(page.totals)
         self.voices: Voices = Voices(settings.host, settings.prefixed)
         self.figures: Figures = Figures(self.voices.advise if settings.advice else lambda kind, sentence: None)
@@ -334,7 +336,6 @@ class Crew:
             for scheduler in list(self._schedulers.values()):
                 nursery.start_soon(self._attend, scheduler)
             nursery.start_soon(self._nudge)
-            nursery.start_soon(self.exchange.run)
 
     async def stop(self) -> None:
         """Ask all processes to end; those that run a task may still do so after `STOP_S`, see `kill`."""
@@ -534,8 +535,8 @@ class Crew:
         self._nudged.set()
 
     def _has_time(self) -> bool:
-        """Whether nothing but the schedulers and the program is to be heard just now."""
-        return len(self._nodes) <= 1 and (self._nudge_at_s == inf or trio.current_time() < self._nudge_at_s)
+        """Whether nothing but what the exchange serves is to be done just now."""
+        return self.peers_have_time() and (self._nudge_at_s == inf or trio.current_time() < self._nudge_at_s)
 
 
 def _payload_bytes(numbered: tuple[int, Spark]) -> int:

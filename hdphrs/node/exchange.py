@@ -1,16 +1,17 @@
-"""The local links of a node, served together.
+"""All links of a node, served together.
 
-What lives here: hearing whoever of schedulers and program has something to say.  They answer each other within
-microseconds, and a task of trio's that waits for each of them, and is woken for each message, takes longer than most
-messages do.  So one task waits for all links, hears all that have something to say, and then, in a cluster of one node,
-waits a moment for the answers itself before it lets trio do so: there is nobody else to hear, and what trio has to do
-besides, timers, can be late by a millisecond.
+What lives here: hearing whoever of schedulers, program and other nodes has something to say.  They answer each other
+within microseconds, and a task of trio's that waits for each of them, and is woken for each message, takes longer than
+most messages do.  So one task waits for all links, hears all that have something to say, and then, while one message
+follows the other, waits a moment for the next itself before it lets trio do so: what trio has to do besides, timers,
+can be late by a millisecond.
 """
 
 from __future__ import annotations
 
 import selectors
 from collections.abc import Callable
+from math import inf
 from time import perf_counter
 from typing import Any
 
@@ -20,6 +21,9 @@ from hdphrs.node.link import NodeLink
 
 ANSWER_S = 1e-3
 """How long to wait for an answer."""
+
+TALK_S = 2e-3
+"""Nobody waits for one unless there has been something to hear in this time before the turn."""
 
 TURN_S = 2e-3
 """Then it is trio's turn, however much there is to hear."""
@@ -33,10 +37,10 @@ def _nothing() -> None:
 
 
 class _Line:
-    """One link that is served."""
+    """What is watched."""
 
-    def __init__(self, link: NodeLink, hear: Hear) -> None:
-        self.link = link
+    def __init__(self, descriptor: int, hear: Callable[[], bool]) -> None:
+        self.descriptor = descriptor
         self.hear = hear
         self.ended = trio.Event()
 
@@ -48,6 +52,8 @@ class Exchange:
         """`has_time` tells whether it does no harm if trio has its turn a little later."""
         self._has_time = has_time
         self._clock = clock
+        self._ended_s = -inf
+        """When the last turn has."""
         self.begin: Callable[[], None] = _nothing
         """Called before each turn."""
         self.end: Callable[[], None] = _nothing
@@ -63,31 +69,40 @@ class Exchange:
 
     async def serve(self, link: NodeLink, hear: Hear) -> None:
         """Have this link heard, until its other end is gone or there is no more to come."""
-        line = _Line(link, hear)
-        self._selector.register(link.descriptor, selectors.EVENT_READ, line)
+
+        def listen() -> bool:
+            messages = link.receive()
+            return messages is not None and (not messages or hear(messages))
+
+        await self.watch(link.descriptor, listen)
+
+    async def watch(self, descriptor: int, hear: Callable[[], bool]) -> None:
+        """Have `hear` read from this descriptor whenever there is something, until it says that it wants no more."""
+        line = _Line(descriptor, hear)
+        self._selector.register(descriptor, selectors.EVENT_READ, line)
         try:
             await line.ended.wait()
         finally:
             if not line.ended.is_set():
-                self._selector.unregister(link.descriptor)
+                self._selector.unregister(descriptor)
 
     def turn(self) -> None:
         """Hear what there is, and for a moment what comes next."""
-        end_s = self._clock() + TURN_S
+        began_s = self._clock()
+        end_s = began_s + TURN_S
+        talk = began_s - self._ended_s < TALK_S
         self.begin()
         ready = self._selector.select(0.0)
         while ready:
             for key, _ in ready:
-                self._hear(key.data)
-            wait_s = ANSWER_S if self._has_time() else 0.0
+                line = key.data
+                if not line.hear():
+                    self._selector.unregister(line.descriptor)
+                    line.ended.set()
+            wait_s = ANSWER_S if talk and self._has_time() else 0.0
             ready = self._selector.select(wait_s) if self._clock() < end_s else []
         self.end()
-
-    def _hear(self, line: _Line) -> None:
-        messages = line.link.receive()
-        if messages is None or (messages and not line.hear(messages)):
-            self._selector.unregister(line.link.descriptor)
-            line.ended.set()
+        self._ended_s = self._clock()
 
     def close(self) -> None:
         """Nobody is served any more."""

@@ -5,7 +5,7 @@ What lives here: the interface that `tcp.py` implements with sockets and `memory
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 import trio
@@ -56,6 +56,18 @@ TransportEvent = Received | Suspected | Arrived | Fenced | Noted | Told | Said
 Deliver = Callable[[TransportEvent], None]
 """Takes one event into the driver's inbox, at once and without blocking, in the order of the calls.  What it
 raises ends the transport (fail-stop)."""
+
+
+Watch = Callable[[int, Callable[[], bool]], Awaitable[None]]
+"""Has a function called, in no task in particular, whenever a descriptor is readable, until it returns False."""
+
+
+async def watch(descriptor: int, hear: Callable[[], bool]) -> None:
+    """The `Watch` of a node that hears nothing else."""
+    while True:
+        await trio.lowlevel.wait_readable(descriptor)
+        if not hear():
+            return
 
 
 class Transport(Protocol):

@@ -7,12 +7,14 @@ over the next one) or in a `ProtocolError` (the peer speaks nonsense: there will
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import trio
 
 from hdphrs.errors import ProtocolError
 from hdphrs.protocol.messages import Message
 from hdphrs.protocol.tasks import NodeId
+from hdphrs.transport.interface import Watch
 from hdphrs.transport.session import Session
 from hdphrs.transport.streams import FrameStream, Lost
 from hdphrs.wire.codec import unpack_message
@@ -24,6 +26,8 @@ class Link:
     Args:
         on_message: takes each new message, at once.
         hear_out: what the peer says of the death of another node is taken in after this.
+        watch: has what it is given called whenever something is to be read, see `interface.Watch`.
+        unwritten: where the link is while something waits for the task that writes.
         on_bytes: called, with nothing, whenever anything at all has arrived and been taken in.
     """
 
@@ -34,12 +38,18 @@ class Link:
         on_message: Callable[[Message], None],
         on_bytes: Callable[[], None],
         hear_out: Callable[[NodeId], Awaitable[None]],
+        watch: Watch,
+        unwritten: set[Link],
     ) -> None:
         self._stream = stream
         self._session = session
         self._on_message = on_message
         self._on_bytes = on_bytes
         self._hear_out = hear_out
+        self._watch = watch
+        self._unwritten = unwritten
+        self._accused: tuple[NodeId, list[Any]] | None = None
+        """Who is to be heard out, and the frames from the accusation on."""
         self._scope = trio.CancelScope()
         self._closed = False
         self._something_to_write = trio.Event()
@@ -54,6 +64,7 @@ class Link:
 
     def wake(self) -> None:
         """The session has something to write."""
+        self._unwritten.add(self)
         self._something_to_write.set()
 
     def write(self) -> None:
@@ -83,39 +94,71 @@ class Link:
     async def run(self) -> Lost | ProtocolError:
         """Move frames until the connection ends; returns how it ended."""
         try:
+            self.wake()
             with self._scope:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._write)
                     nursery.start_soon(self._read)
         finally:
             self._closed = True
+            self._unwritten.discard(self)
             self._stream.close()
         return self._ending or Lost("closed by this node")
 
     async def _read(self) -> None:
         try:
-            while True:
-                frames, count = await self._stream.read()
-                if self._closed:
-                    return
-                self._session.on_bytes(count, amid=self._stream.amid)
-                for frame in frames:
-                    accused = self._session.accused(frame)
-                    if accused is not None:
-                        await self._hear_out(accused)
-                        if self._closed:
-                            return
-                    packed = self._session.on_frame(frame)
-                    if packed is not None:
-                        self._on_message(unpack_message(packed))
-                        if self._closed:
-                            return  # the message made the driver fence this very peer
-                self._on_bytes()
-                if self._session.must_write:
-                    self.wake()
+            while not self._closed:
+                if self._accused is not None:
+                    accused, frames = self._accused
+                    await self._hear_out(accused)
+                    self._accused = None
+                    self._take_in(frames, heard_out=True)
+                elif (descriptor := self._stream.descriptor) is not None:
+                    await self._watch(descriptor, self._read_now)
+                else:
+                    self._begin_to_take_in(*await self._stream.read())
         except (Lost, ProtocolError) as ending:
-            self._ending = ending
-            self.close()
+            self._end(ending)
+
+    def _end(self, ending: Lost | ProtocolError) -> None:
+        self._ending = ending
+        self.close()
+
+    def _read_now(self) -> bool:
+        """Take in what has arrived; whether to go on in this way."""
+        if self._closed:
+            return False
+        try:
+            return self._begin_to_take_in(*self._stream.read_now())
+        except (Lost, ProtocolError) as ending:
+            self._end(ending)
+            return False
+
+    def _begin_to_take_in(self, frames: list[Any], count: int) -> bool:
+        if self._closed:
+            return False
+        self._session.on_bytes(count, amid=self._stream.amid)
+        return self._take_in(frames, heard_out=False)
+
+    def _take_in(self, frames: list[Any], *, heard_out: bool) -> bool:
+        """Frames up to an accusation, unless the accused of the first of them has been heard out; whether all."""
+        if self._closed:
+            return False
+        for number, frame in enumerate(frames):
+            accused = None if heard_out else self._session.accused(frame)
+            if accused is not None:
+                self._accused = accused, frames[number:]
+                return False
+            heard_out = False
+            packed = self._session.on_frame(frame)
+            if packed is not None:
+                self._on_message(unpack_message(packed))
+                if self._closed:
+                    return False  # the message made the driver fence this very peer
+        self._on_bytes()
+        if self._session.must_write:
+            self.write()
+        return True
 
     async def _write(self) -> None:
         try:
@@ -131,5 +174,6 @@ class Link:
                     self.wrote_at = trio.current_time()
                 if not self._session.has_to_write:
                     self._something_to_write = trio.Event()
+                    self._unwritten.discard(self)
         except Lost:
             pass  # the reader will see it too, after it has taken in what arrived before the break

@@ -20,7 +20,7 @@ from hdphrs.protocol.tasks import NodeId
 from hdphrs.records import dataclass
 from hdphrs.transport.detector import Detector
 from hdphrs.transport.greeting import IsFenced, NotMe, Resume, Resumed, Wait, pack_greeting, unpack_answer
-from hdphrs.transport.interface import Deliver, Fenced, Noted, Said, Told
+from hdphrs.transport.interface import Deliver, Fenced, Noted, Said, Told, Watch
 from hdphrs.transport.link import Link
 from hdphrs.transport.session import Session
 from hdphrs.transport.streams import FrameStream, Lost, connect, dial
@@ -45,6 +45,9 @@ class Surroundings:
     detect_after_s: float
     hear_out: Callable[[NodeId], Awaitable[None]]
     """Take in what has arrived from a node before the end of its connection."""
+    watch: Watch
+    unwritten: set[Link]
+    """Those whose task that writes has something to do."""
 
 
 class Peer:
@@ -161,7 +164,10 @@ class Peer:
             stream.close()
             self._bar(error)
             return False
-        link = self.link = Link(stream, self.session, self._on_message, self.hear, self._around.hear_out)
+        around = self._around
+        link = self.link = Link(
+            stream, self.session, self._on_message, self.hear, around.hear_out, around.watch, around.unwritten
+        )
         self.hear()
         try:
             ending = await link.run()

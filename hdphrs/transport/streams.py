@@ -12,7 +12,6 @@ import secrets
 import select
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -102,6 +101,28 @@ class FrameStream:
             self._unread += self._decoder.feed(await self.receive())
         return self._unread.pop(0)
 
+    @property
+    def descriptor(self) -> int | None:
+        """When this is readable, `read_now` has something; None if `read` alone has."""
+        return None if self.has_tls or self._unread else self._raw.socket.fileno()
+
+    def read_now(self) -> tuple[list[Any], int]:
+        """As `read`, without waiting.
+
+        Raises:
+            ProtocolError: no frames.
+            Lost: the connection ended.
+        """
+        try:
+            data = os.read(self._raw.socket.fileno(), RECEIVE_BYTES)
+        except BlockingIOError:
+            return [], 0
+        except OSError as error:
+            raise Lost(_reason(error)) from error
+        if not data:
+            raise Lost("closed by the peer")
+        return self._decoder.feed(data), len(data)
+
     async def read(self) -> tuple[list[Any], int]:
         """Some frames, perhaps none yet, and the number of bytes that have arrived.
 
@@ -112,7 +133,7 @@ class FrameStream:
         if self._unread:
             frames, self._unread = self._unread, []
             return frames, 0
-        data = await self._receive(self._stream.receive_some if self.has_tls else self._receive_directly)
+        data = await self.receive()
         return self._decoder.feed(data), len(data)
 
     @property
@@ -126,25 +147,13 @@ class FrameStream:
         Raises:
             Lost: the connection ended.
         """
-        return await self._receive(self._stream.receive_some)
-
-    async def _receive(self, how: Callable[[int], Awaitable[bytes | bytearray]]) -> bytes:
         try:
-            data = await how(RECEIVE_BYTES)
+            data = await self._stream.receive_some(RECEIVE_BYTES)
         except (OSError, trio.BrokenResourceError, trio.ClosedResourceError) as error:
             raise Lost(_reason(error)) from error
         if not data:
             raise Lost("closed by the peer")
         return bytes(data)
-
-    async def _receive_directly(self, size: int) -> bytes:
-        """Without a look first whether something has come, and without the turn that trio takes after each call."""
-        while True:
-            await trio.lowlevel.wait_readable(self._raw.socket)
-            try:
-                return os.read(self._raw.socket.fileno(), size)
-            except BlockingIOError:
-                continue
 
     @property
     def has_unread(self) -> bool:

@@ -32,7 +32,7 @@ from hdphrs.transport.greeting import (
     pack_greeting,
     unpack_answer,
 )
-from hdphrs.transport.interface import Deliver, Fenced
+from hdphrs.transport.interface import Deliver, Fenced, Watch, watch
 from hdphrs.transport.listener import Listener, is_loopback
 from hdphrs.transport.peer import RETRY_MAX_S, RETRY_MIN_S, Peer, Surroundings
 from hdphrs.transport.streams import FrameStream, Lost, dial
@@ -66,6 +66,7 @@ class TcpTransport:
         deliver: takes the events; see `interface.Deliver`.
         node: the id of this node; None at a newcomer, who learns it in `join`.
         tls: needed as soon as the socket is reachable from elsewhere.
+        watch: reads from connections without TLS.
 
     Raises:
         UsageError: the socket is reachable from elsewhere and there is no TLS.
@@ -80,6 +81,7 @@ class TcpTransport:
         node: NodeId | None = None,
         detect_after_s: float = DETECT_AFTER_S,
         tls: TlsContexts | None = None,
+        watch: Watch = watch,
     ) -> None:
         if sock is not None and tls is None and not is_loopback(sock):
             raise UsageError(f"a node listens beyond loopback ({sock.getsockname()[0]}) only with mutual TLS")
@@ -87,7 +89,7 @@ class TcpTransport:
         self._me = node
         self._heartbeat_s = detect_after_s / HEARTBEATS_IN_DETECTION
         self._detector = Detector(detect_after_s, late_s_max=self._heartbeat_s)
-        self._around = Surroundings(secret, tls, deliver, self._detector, detect_after_s, self._hear_out)
+        self._around = Surroundings(secret, tls, deliver, self._detector, detect_after_s, self._hear_out, watch, set())
         self._peers: dict[NodeId, Peer] = {}
         self._fenced: set[NodeId] = set()
         self._held = False
@@ -155,6 +157,11 @@ class TcpTransport:
             for peer in self._unwritten:
                 peer.write()
             self._unwritten.clear()
+
+    def has_time(self) -> bool:
+        """Whether nothing waits for trio to have its turn: all that peers say is heard by `watch`, and all that is for
+        them is written."""
+        return not self._around.unwritten and (self._around.tls is None or not self._peers)
 
     def note(self, to: NodeId, seconds: Sequence[float]) -> None:
         """See `Transport.note`."""

@@ -9,6 +9,7 @@ import trio
 
 from hdphrs.protocol.messages import DeadNode, Message, Suspect
 from hdphrs.protocol.tasks import NodeId
+from hdphrs.transport.interface import watch
 from hdphrs.transport.link import Link
 from hdphrs.transport.session import Session
 from hdphrs.transport.streams import FrameStream, Lost
@@ -26,6 +27,10 @@ class SlowStream(FrameStream):
     @property
     def amid(self) -> bool:
         return False
+
+    @property
+    def descriptor(self) -> int | None:
+        return None
 
     async def read(self) -> tuple[list[Any], int]:
         with trio.CancelScope(shield=True):
@@ -49,7 +54,7 @@ async def nobody(node: NodeId) -> None:
 def test_closed_link_that_was_writing_leaves_the_rest_to_its_successor() -> None:
     async def main() -> None:
         session, stream = Session(), SlowStream()
-        link = Link(stream, session, lambda _: None, lambda: None, nobody)
+        link = Link(stream, session, lambda _: None, lambda: None, nobody, watch, set())
         session.push([1])
         async with trio.open_nursery() as nursery:
             nursery.start_soon(link.run)
@@ -67,7 +72,7 @@ def test_closed_link_that_was_writing_leaves_the_rest_to_its_successor() -> None
 def test_closed_link_that_was_about_to_write_leaves_everything_to_its_successor() -> None:
     async def main() -> None:
         session, stream = Session(), SlowStream()
-        link = Link(stream, session, lambda _: None, lambda: None, nobody)
+        link = Link(stream, session, lambda _: None, lambda: None, nobody, watch, set())
         async with trio.open_nursery() as nursery:
             nursery.start_soon(link.run)
             await settle()
@@ -85,7 +90,7 @@ def test_closed_link_that_was_reading_delivers_nothing_any_more() -> None:
     async def main() -> None:
         session, stream = Session(), SlowStream()
         delivered: list[Message] = []
-        link = Link(stream, session, delivered.append, lambda: None, nobody)
+        link = Link(stream, session, delivered.append, lambda: None, nobody, watch, set())
         stream.frames = [[0, 1, pack_message(numbered(1))]]
         async with trio.open_nursery() as nursery:
             nursery.start_soon(link.run)
@@ -107,7 +112,7 @@ def test_driver_that_fences_a_peer_because_of_a_message_hears_nothing_after_it()
             delivered.append(message)
             link.close()
 
-        link = Link(stream, session, deliver, lambda: None, nobody)
+        link = Link(stream, session, deliver, lambda: None, nobody, watch, set())
         stream.frames = [[0, 2, pack_message(numbered(2))], [0, 1, pack_message(numbered(1))]]
         stream.release.set()
         await link.run()
@@ -126,7 +131,7 @@ def test_who_is_said_to_be_dead_is_heard_out_before_that_is_taken_in(accusation:
             assert session.received == 1
             delivered.append(node)
 
-        link = Link(stream, session, delivered.append, lambda: None, hear_out)
+        link = Link(stream, session, delivered.append, lambda: None, hear_out, watch, set())
         stream.frames = [[0, 2, pack_message(accusation)], [0, 1, pack_message(numbered(1))]]
         stream.release.set()
         await link.run()
@@ -143,7 +148,7 @@ def test_accusation_on_a_link_that_closes_while_the_accused_is_heard_out_is_left
         async def hear_out(node: NodeId) -> None:
             link.close()
 
-        link = Link(stream, session, delivered.append, lambda: None, hear_out)
+        link = Link(stream, session, delivered.append, lambda: None, hear_out, watch, set())
         stream.frames = [[0, 1, pack_message(Suspect(NodeId(2)))]]
         stream.release.set()
         await link.run()
