@@ -70,8 +70,8 @@ class Peer:
         self.retired = False
         """This node ends: it dials the peer no more."""
         self.link: Link | None = None
-        self.progress: trio.lowlevel.ParkingLot = trio.lowlevel.ParkingLot()
-        """Where `flush` waits for something to happen."""
+        self._waiting: trio.Event | None = None
+        """Of `flush`, for something to happen."""
         self._around = around
         self._fenced_by = fenced_by
         self._keeper = trio.CancelScope()
@@ -131,7 +131,7 @@ class Peer:
         self._around.detector.forget(self.node)
         self._keeper.cancel()
         self.drop_link()
-        self.progress.unpark_all()
+        self._proceed()
 
     def drop_link(self) -> None:
         """Close the connection, if there is one; the session keeps what was not acknowledged."""
@@ -141,7 +141,19 @@ class Peer:
     def hear(self) -> None:
         """Something of it has arrived."""
         self._around.detector.heard(self.node, trio.current_time())
-        self.progress.unpark_all()
+        if self._waiting is not None:
+            self._proceed()
+
+    async def progress(self) -> None:
+        """Wait until something of it has arrived, or it is fenced."""
+        if self._waiting is None:
+            self._waiting = trio.Event()
+        await self._waiting.wait()
+
+    def _proceed(self) -> None:
+        if self._waiting is not None:
+            self._waiting.set()
+            self._waiting = None
 
     def suspect(self) -> None:
         """There is evidence against it: tell the driver, unless it has been told."""

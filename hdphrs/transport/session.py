@@ -232,7 +232,13 @@ class Session:
         if type(frame) is list and frame:
             kind, size = frame[0], len(frame)
             if kind == DATA and size == 3 and type(frame[2]) is list:
-                return self._on_data(unpack_natural(frame[1]), frame[2])
+                seq = frame[1]
+                if type(seq) is int and seq == self.received + 1:  # nearly always
+                    self._has_news = True
+                    self.received = seq
+                    return frame[2]
+                self._on_other_data(unpack_natural(seq))
+                return None
             if kind == ACK and size == 2:
                 self._on_ack(unpack_natural(frame[1]))
                 return None
@@ -277,14 +283,11 @@ class Session:
         self._acknowledged = self.received
         self._has_news = False
 
-    def _on_data(self, seq: int, message: list[Any]) -> list[Any] | None:
+    def _on_other_data(self, seq: int) -> None:
+        """It is not the next."""
         self._has_news = True
-        if seq <= self.received:
-            return None
-        if seq != self.received + 1:
+        if seq > self.received:
             raise ProtocolError(f"message {seq} follows message {self.received}")
-        self.received = seq
-        return message
 
     def _on_ack(self, seq: int) -> None:
         if seq > self._pushed:

@@ -225,7 +225,7 @@ class TcpTransport:
         with trio.move_on_after(deadline_s):
             while not peer.session.settled and not peer.closed:
                 peer.ask()
-                await peer.progress.park()
+                await peer.progress()
         return peer.session.settled
 
     async def join(

@@ -51,7 +51,7 @@ from hdphrs.wire.items import (
     unpack_seconds,
     unpack_spark,
 )
-from hdphrs.wire.rows import Pack, Rows, Unpack
+from hdphrs.wire.rows import Pack, Rows, Unpack, itself
 
 ROWS: Final[dict[int, type[m.Message]]] = {
     1: m.Fish,
@@ -102,17 +102,14 @@ def unpack_message(packed: object) -> m.Message:
 
 def accused(packed: Sequence[object]) -> NodeId | None:
     """The node of which `[kind, field, ...]` says that it is dead, or may be."""
-    if packed and packed[0] in _ACCUSATIONS and len(packed) > 1 and type(packed[1]) is int:
-        return NodeId(packed[1])
+    if len(packed) > 1:
+        kind = packed[0]
+        if type(kind) is int and kind in _ACCUSATIONS and type(packed[1]) is int:
+            return NodeId(packed[1])
     return None
 
 
 # How a field is packed, by its annotation.
-
-
-def itself(value: Any) -> object:
-    """A value that a frame holds as it is."""
-    return value
 
 
 def many(pack: Pack, unpack: Unpack, what: str) -> tuple[Pack, Unpack]:
@@ -146,6 +143,14 @@ BY_ANNOTATION: Final[dict[Any, tuple[Pack, Unpack]]] = {
 }
 
 
-_MESSAGES: Final = Rows[m.Message]("message", ROWS, BY_ANNOTATION)
+EVIDENT: Final[dict[Unpack, str]] = {
+    unpack_natural: "type({v}) is int and {v} >= 0",
+    unpack_bool: "type({v}) is bool",
+    unpack_payload: "type({v}) is bytes",
+}
+"""Which values are looked at without a call; see `Rows`."""
+
+
+_MESSAGES: Final = Rows[m.Message]("message", ROWS, BY_ANNOTATION, EVIDENT)
 
 _ACCUSATIONS: Final = frozenset(kind for kind, message in ROWS.items() if message in (m.Suspect, m.DeadNode))

@@ -46,6 +46,9 @@ _TRUSTED_BYTES: Final = 1 << 25
 """A list is allocated when its length is read, and 1024 of them nest: 1 GiB for lengths that are lies.  In a frame of
 this size that is within the expansion; the lengths in a smaller one are verified first."""
 
+_SMALL_BYTES_MAX: Final = 1 << 13
+"""Of a body that is read by what has read others before."""
+
 _COPY_BYTES_MAX: Final = 1 << 14
 """Up to this size a copy of a frame's bytes is cheaper than a view of them."""
 
@@ -145,6 +148,7 @@ class FrameDecoder:
 
     def __init__(self, bytes_max: int = FRAME_BYTES_MAX, *, pieces: bool = False, trusted: bool = False) -> None:
         self.bytes_max = bytes_max
+        self._small_bytes_max = min(bytes_max, _SMALL_BYTES_MAX)
         self._pieces = pieces
         self._trusted = trusted
         self._incoming: Incoming | None = None
@@ -171,14 +175,17 @@ class FrameDecoder:
         """
         if self._fault is not None:
             raise ProtocolError(self._fault)
+        frames: list[Any] = []
         if not self._buffer:
-            consumed, frames = self._decode(data)
-            self._buffer += data[consumed:]
+            consumed = 0 if self._piece_left else self._decode_small(data, frames)
+            if consumed < len(data):
+                consumed = self._decode(data, consumed, frames)
+                self._buffer += data[consumed:]
             return frames
         self._buffer += data
         if len(self._buffer) < self._needed:
-            return []
-        consumed, frames = self._decode(self._buffer)
+            return frames
+        consumed = self._decode(self._buffer, 0, frames)
         del self._buffer[:consumed]
         return frames
 
@@ -195,12 +202,12 @@ class FrameDecoder:
             self._buffer
             or self._fault is not None
             or not self._trusted
-            or size > _COPY_BYTES_MAX
+            or size > HEADER_BYTES + _SMALL_BYTES_MAX
             or size != HEADER_BYTES + int.from_bytes(data[:HEADER_BYTES], "big")
         ):
             return None
         try:
-            return _unpack_plain(data[HEADER_BYTES:])
+            return _read_small(data[HEADER_BYTES:], trusted=True)
         except _MALFORMED:
             return None
 
@@ -209,25 +216,39 @@ class FrameDecoder:
         whole: list[Any] | None = self.peek(data)
         return [item for frame in self.feed(data) for item in frame] if whole is None else whole
 
-    def _decode(self, data: bytes | bytearray | memoryview) -> tuple[int, list[Any]]:
-        frames: list[Any] = []
+    def _decode_small(self, data: bytes | bytearray | memoryview, frames: list[Any]) -> int:
+        """Decode what there is of whole, small and sound frames without bulks, as nearly all are; where that ends."""
         start, size = 0, len(data)
+        while (body := start + HEADER_BYTES) < size:
+            end = body + int.from_bytes(data[start:body], "big")
+            if end > size or end - body > self._small_bytes_max:
+                break
+            try:
+                frames.append(_read_small(data[body:end], trusted=self._trusted))
+            except _MALFORMED:
+                break
+            start = end
+        return start
+
+    def _decode(self, data: bytes | bytearray | memoryview, start: int, frames: list[Any]) -> int:
+        """Decode what has come from `start` on; where it ends."""
+        size = len(data)
         while True:
             if self._piece_left:
                 start = self._take_piece(data, start)
                 if self._piece_left:
                     self._needed = 1
-                    return start, frames
+                    return start
             body = start + HEADER_BYTES
             if body > size:
                 self._needed = HEADER_BYTES
-                return start, frames
+                return start
             end = body + int.from_bytes(data[start:body], "big")
             if self._pieces and end - body >= PIECE:
                 first = body + LEFT_BYTES
                 if first > size:
                     self._needed = HEADER_BYTES + LEFT_BYTES
-                    return start, frames
+                    return start
                 self._begin_piece(end - body - PIECE, int.from_bytes(data[body:first], "big"))
                 start = first
                 continue
@@ -235,7 +256,7 @@ class FrameDecoder:
                 raise self._violation(f"a frame of {end - body:,} bytes, the limit is {self.bytes_max:,}")
             if end > size:
                 self._needed = end - start
-                return start, frames
+                return start
             frames.append(self._unpack(data, body, end))
             start = end
 
@@ -294,16 +315,62 @@ class FrameDecoder:
 
 _MALFORMED: Final = (ValueError, TypeError, OverflowError, MemoryError, msgpack.UnpackException)
 
-_unpack_object: Final[Callable[..., Any]] = partial(
-    msgpack.unpackb, raw=False, strict_map_key=True, max_array_len=ITEMS_MAX, max_map_len=ITEMS_MAX, max_ext_len=0
-)
+_LIMITS: Final[dict[str, Any]] = {
+    "raw": False,
+    "strict_map_key": True,
+    "max_array_len": ITEMS_MAX,
+    "max_map_len": ITEMS_MAX,
+    "max_ext_len": 0,
+}
+_unpack_object: Final[Callable[..., Any]] = partial(msgpack.unpackb, **_LIMITS)
 
 
 def _no_token(code: int, data: bytes) -> NoReturn:
     raise ValueError("a token, or what is none")
 
 
-_unpack_plain: Final[Callable[..., Any]] = partial(_unpack_object, ext_hook=_no_token)
+class _SmallReader:
+    """Reads one small body after the other: to make an unpacker takes longer than to read most of them.
+
+    What it does not take, it raises something of `_MALFORMED` for, and is of no more use.
+    """
+
+    def __init__(self) -> None:
+        self._unpacker = msgpack.Unpacker(
+            None, read_size=_SMALL_BYTES_MAX, max_buffer_size=2 * _SMALL_BYTES_MAX, ext_hook=_no_token, **_LIMITS
+        )
+        self._bytes = 0
+        """All that it has read."""
+
+    def read(self, body: bytes | bytearray | memoryview, *, trusted: bool) -> Any:
+        if not trusted:  # see `_verify_lengths`
+            self._unpacker.feed(body)
+            self._unpacker.skip()
+            self._must_have_read(body)
+        self._unpacker.feed(body)
+        obj = self._unpacker.unpack()
+        self._must_have_read(body)
+        return obj
+
+    def _must_have_read(self, body: bytes | bytearray | memoryview) -> None:
+        self._bytes += len(body)
+        if self._unpacker.tell() != self._bytes:
+            raise ValueError("more than one object")
+
+
+_readers: Final[list[_SmallReader]] = []
+"""That nobody uses just now."""
+
+
+def _read_small(body: bytes | bytearray | memoryview, *, trusted: bool) -> Any:
+    """The object in the small body of a frame, without bulks; what is none raises something of `_MALFORMED`."""
+    try:
+        reader = _readers.pop()  # from here on no other thread has it
+    except IndexError:
+        reader = _SmallReader()
+    obj = reader.read(body, trusted=trusted)
+    _readers.append(reader)
+    return obj
 
 
 def _no_bulk() -> Bulk:

@@ -170,6 +170,14 @@ def pack_spark(spark: Spark) -> list[object]:
 
 def unpack_spark(value: object) -> Spark:
     ref, replica, task, crashes, placed, epoch, pieces = unpack_fields(value, 7, "spark")
+    if (
+        crashes == [] == pieces
+        and type(replica) is int is type(epoch)
+        and replica >= 0
+        and epoch >= 0
+        and type(placed) is bool
+    ):
+        return Spark(unpack_ref(ref), replica, unpack_task(task), (), placed, epoch)
     return Spark(
         unpack_ref(ref),
         unpack_natural(replica),
@@ -219,6 +227,9 @@ def unpack_outcome(value: object) -> Outcome:
     known = _VERDICTS.get(verdict) if type(verdict) is int else None
     if known is None:
         raise wrong("verdict", verdict)
+    plain = crashes == [] and type(data) is bytes and type(cost_s) is float is type(span_s)
+    if plain and 0.0 <= cost_s < math.inf and 0.0 <= span_s < math.inf:
+        return Outcome(known, data, (), cost_s, span_s)
     times_s = unpack_seconds(cost_s), unpack_seconds(span_s)
     crashed = () if crashes == [] else unpack_many(crashes, unpack_crash, "crashes")
     return Outcome(known, unpack_payload(data), crashed, *times_s)

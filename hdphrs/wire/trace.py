@@ -31,7 +31,7 @@ from hdphrs.records import dataclass
 from hdphrs.wire import codec as c
 from hdphrs.wire import items as i
 from hdphrs.wire.framing import decode_object, encode_object
-from hdphrs.wire.rows import Pack, Rows, Unpack, wrong
+from hdphrs.wire.rows import Pack, Rows, Unpack, itself, wrong
 
 T = TypeVar("T")
 
@@ -238,12 +238,12 @@ def _unpack_result(value: object) -> tuple[TaskRef, int, Outcome]:
 
 
 _OF_EVENTS: Final[dict[Any, tuple[Pack, Unpack]]] = c.BY_ANNOTATION | {
-    bool: (c.itself, i.unpack_bool),
-    str: (c.itself, i.unpack_str),
-    float: (c.itself, _unpack_seconds),
-    str | None: _optional(c.itself, i.unpack_str),
+    bool: (itself, i.unpack_bool),
+    str: (itself, i.unpack_str),
+    float: (itself, _unpack_seconds),
+    str | None: _optional(itself, i.unpack_str),
     tuple[str, int]: (i.pack_address, i.unpack_address),
-    Origin: (c.itself, i.unpack_natural),
+    Origin: (itself, i.unpack_natural),
     msg.Message: (c.pack_message, c.unpack_message),
     Task: (i.pack_task, i.unpack_task),
     Crash: (i.pack_crash, i.unpack_crash),
@@ -255,13 +255,13 @@ _OF_EVENTS: Final[dict[Any, tuple[Pack, Unpack]]] = c.BY_ANNOTATION | {
     tuple[tuple[TaskRef, int, Outcome], ...]: c.many(
         lambda item: [item[0], item[1], i.pack_outcome(item[2])], _unpack_result, "list of results"
     ),
-    tuple[int, ...]: c.many(c.itself, i.unpack_natural, "list of numbers"),
+    tuple[int, ...]: c.many(itself, i.unpack_natural, "list of numbers"),
 }
 
-_EVENT_ROWS: Final = Rows[ev.Event]("event", EVENTS, _OF_EVENTS)
-_EFFECT_ROWS: Final = Rows[fx.Effect]("effect", EFFECTS, _OF_EVENTS)
-_CONFIGS: Final = Rows("configuration", {1: CoreConfig}, _OF_EVENTS)
-_HEADERS: Final = Rows("header", {1: Header}, _OF_EVENTS | {CoreConfig: (_CONFIGS.pack, _CONFIGS.unpack)})
+_EVENT_ROWS: Final = Rows[ev.Event]("event", EVENTS, _OF_EVENTS, c.EVIDENT)
+_EFFECT_ROWS: Final = Rows[fx.Effect]("effect", EFFECTS, _OF_EVENTS, c.EVIDENT)
+_CONFIGS: Final = Rows("configuration", {1: CoreConfig}, _OF_EVENTS, c.EVIDENT)
+_HEADERS: Final = Rows("header", {1: Header}, _OF_EVENTS | {CoreConfig: (_CONFIGS.pack, _CONFIGS.unpack)}, c.EVIDENT)
 _RECORDS: Final = Rows(
     "record",
     {1: Record},
@@ -270,4 +270,5 @@ _RECORDS: Final = Rows(
         ev.Event: (_EVENT_ROWS.pack, _EVENT_ROWS.unpack),
         tuple[fx.Effect, ...] | None: _optional(*c.many(_EFFECT_ROWS.pack, _EFFECT_ROWS.unpack, "list of effects")),
     },
+    c.EVIDENT,
 )

@@ -202,6 +202,7 @@ def _run_session(data: bytes) -> Outcome:
             frames = decoder.feed(piece)
             session.on_bytes(len(piece), amid=decoder.amid)
             for received in frames:
+                session.accused(received)
                 packed = session.on_frame(received)
                 if packed is not None:
                     count += 1

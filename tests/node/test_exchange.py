@@ -10,7 +10,7 @@ from typing import Any
 import trio
 import trio.testing
 
-from hdphrs.node.exchange import TURN_S, Exchange
+from hdphrs.node.exchange import ANSWER_S, TALK_S, TURN_S, Exchange
 from hdphrs.node.link import NodeLink
 from hdphrs.wire.local import Link
 
@@ -185,29 +185,66 @@ def test_turn_ends_though_there_is_ever_more_to_hear() -> None:
     exchange.close()
 
 
-def test_in_a_cluster_nobody_waits_in_a_turn_for_answers() -> None:
-    """Another node may have something to say, which only trio hears."""
-    exchange = Exchange(lambda: False)
-    waits: list[float | None] = []
+def waits_of_turns(*at_s: float, alone: bool = True) -> list[list[float]]:
+    """How long turns that begin at these times, and take none, wait for messages; each of them hears one."""
+    now_s = 0.0
+    exchange = Exchange(lambda: alone, lambda: now_s)
+    waits: list[list[float]] = []
     select = exchange._selector.select
 
     def noted(timeout: float | None = None) -> Any:
-        waits.append(timeout)
-        return select(timeout)
+        assert timeout is not None
+        waits[-1].append(timeout)
+        return select(0.0)
 
     exchange._selector.select = noted  # type: ignore[method-assign]
 
     async def main() -> None:
+        nonlocal now_s
         with pair() as (link, scheduler):
             ear = Ear()
             async with trio.open_nursery() as served:
                 served.start_soon(exchange.serve, link, ear)
                 await trio.testing.wait_all_tasks_blocked()
-                scheduler.send([1])
-                exchange.turn()
+                for now_s in at_s:
+                    waits.append([])
+                    scheduler.send([1])
+                    exchange.turn()
                 served.cancel_scope.cancel()
-            assert ear.heard == [[1]]
+            assert len(ear.heard) == len(at_s)
 
     trio.run(main)
     exchange.close()
-    assert set(waits) == {0.0}
+    return waits
+
+
+def test_turn_waits_for_an_answer_only_if_there_has_been_something_to_hear_just_before() -> None:
+    talk_s = TALK_S / 2
+    assert waits_of_turns(1.0, 1.0 + talk_s, 1.0 + 2 * talk_s, 2.0) == [
+        [0.0, 0.0],
+        [0.0, ANSWER_S],
+        [0.0, ANSWER_S],
+        [0.0, 0.0],
+    ]
+
+
+def test_turn_waits_for_nothing_while_trio_has_something_to_do() -> None:
+    assert waits_of_turns(1.0, 1.0, alone=False) == [[0.0, 0.0], [0.0, 0.0]]
+
+
+def test_descriptor_is_watched_until_who_reads_from_it_wants_no_more() -> None:
+    async def main(exchange: Exchange, nursery: trio.Nursery) -> None:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            heard: list[bytes] = []
+
+            def hear() -> bool:
+                heard.append(ours.recv(1))
+                return heard[-1] != b"."
+
+            theirs.send(b"ab.c")
+            await exchange.watch(ours.fileno(), hear)
+            exchange.turn()
+            assert heard == [b"a", b"b", b"."]
+
+    run(main)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, get_args
+from dataclasses import fields
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from hypothesis import given
@@ -116,6 +117,37 @@ def test_message_with_one_value_replaced_raises_nothing_but_protocol_errors(
     place[index] = draw.draw(anything)
     with contextlib.suppress(ProtocolError):
         codec.unpack_message(packed)
+
+
+def unpacked_field_by_field(packed: Any) -> m.Message:
+    row: Any = codec.ROWS[packed[0]]
+    hints = get_type_hints(row)
+    unpack = [codec.BY_ANNOTATION[hints[field.name]][1] for field in fields(row)]
+    made: m.Message = row(*[each(value) for each, value in zip(unpack, packed[1:], strict=True)])
+    return made
+
+
+@given(st.from_type(m.Message), st.data())  # type: ignore[arg-type]  # a union is no type to mypy
+def test_function_that_is_made_for_a_message_accepts_and_says_what_its_fields_do(
+    message: m.Message, draw: st.DataObject
+) -> None:
+    packed = codec.pack_message(message)
+    if len(packed) > 1:
+        packed[draw.draw(st.integers(1, len(packed) - 1))] = draw.draw(anything)
+    results = []
+    for unpack in (codec.unpack_message, unpacked_field_by_field):
+        try:
+            results.append(repr(unpack(packed)))
+        except ProtocolError as error:
+            results.append(str(error))
+    assert results[0] == results[1]
+
+
+def test_accusations_name_a_node_and_nothing_else_accuses_anybody() -> None:
+    assert codec.accused(codec.pack_message(m.Suspect(NodeId(3)))) == 3
+    assert codec.accused(codec.pack_message(m.DeadNode(NodeId(4), 1))) == 4
+    for packed in ([], [14], [14, "x"], [14, True], [14.0, 3], [[], 3], [{}, 3], codec.pack_message(m.Term())):
+        assert codec.accused(packed) is None
 
 
 @pytest.mark.parametrize(
