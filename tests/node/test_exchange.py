@@ -206,7 +206,7 @@ def waits_of_turns(*at_s: float, alone: bool = True) -> list[list[float]]:
             async with trio.open_nursery() as served:
                 served.start_soon(exchange.serve, link, ear)
                 await trio.testing.wait_all_tasks_blocked()
-                for now_s in at_s:
+                for now_s in at_s:  # noqa: B007 - the clock reads it
                     waits.append([])
                     scheduler.send([1])
                     exchange.turn()
