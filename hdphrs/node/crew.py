@@ -138,6 +138,12 @@ class _Scheduler:
         above = above or [spark for spark in wanted if is_bundle(spark.task.path)]
         return max(above, key=lambda spark: len(spark.task.path), default=None)
 
+    @property
+    def owes_an_answer(self) -> bool:
+        """Whether it has not answered the demand byte, and is deep in a task or about to begin."""
+        line = self.process.line
+        return line.demand and (self.fed or (line.running != 0 and not self.hungry))
+
     def ask(self, what: bytes) -> None:
         """Something for its helper thread."""
         with suppress(OSError):  # it has been asked often enough, or is dead
@@ -521,12 +527,11 @@ class Crew:
             # What has been wanted since is asked for in another round.
             self._nudge_at_s = trio.current_time() + NUDGE_S if self._nudged.is_set() else inf
             for scheduler in self._schedulers.values():
-                line = scheduler.process.line
-                if not line.demand:
+                if not scheduler.owes_an_answer:
                     continue
-                if line.running and not scheduler.hungry:
+                if scheduler.process.line.running and not scheduler.hungry:
                     scheduler.ask(SPEAK)
-                elif scheduler.fed:
+                else:
                     self._nudge_later()  # it is about to begin
 
     def _nudge_later(self) -> None:
@@ -536,7 +541,11 @@ class Crew:
 
     def _has_time(self) -> bool:
         """Whether nothing but what the exchange serves is to be done just now."""
-        return self.peers_have_time() and (self._nudge_at_s == inf or trio.current_time() < self._nudge_at_s)
+        if not self.peers_have_time():
+            return False
+        if self._nudge_at_s == inf or trio.current_time() < self._nudge_at_s:
+            return True
+        return not any(scheduler.owes_an_answer for scheduler in self._schedulers.values())
 
 
 def _payload_bytes(numbered: tuple[int, Spark]) -> int:

@@ -65,7 +65,8 @@ class Exchange:
         selector: Any = self._selector  # those of Linux, macOS and the BSDs have a descriptor
         while True:
             await trio.lowlevel.wait_readable(selector.fileno())
-            self.turn()
+            while self.turn():
+                await trio.lowlevel.checkpoint()
 
     async def serve(self, link: NodeLink, hear: Hear) -> None:
         """Have this link heard, until its other end is gone or there is no more to come."""
@@ -86,23 +87,23 @@ class Exchange:
             if not line.ended.is_set():
                 self._selector.unregister(descriptor)
 
-    def turn(self) -> None:
-        """Hear what there is, and for a moment what comes next."""
-        began_s = self._clock()
-        end_s = began_s + TURN_S
+    def turn(self) -> bool:
+        """Hear what there is, and for a moment what comes next; whether it is only for the time that this ends."""
+        began_s = now_s = self._clock()
         talk = began_s - self._ended_s < TALK_S
+        ready: Any = True
         self.begin()
-        ready = self._selector.select(0.0)
-        while ready:
+        while ready and now_s - began_s < TURN_S:
+            ready = self._selector.select(ANSWER_S if talk and self._has_time() else 0.0)
             for key, _ in ready:
                 line = key.data
                 if not line.hear():
                     self._selector.unregister(line.descriptor)
                     line.ended.set()
-            wait_s = ANSWER_S if talk and self._has_time() else 0.0
-            ready = self._selector.select(wait_s) if self._clock() < end_s else []
+            now_s = self._clock()
         self.end()
-        self._ended_s = self._clock()
+        self._ended_s = now_s
+        return bool(ready)
 
     def close(self) -> None:
         """Nobody is served any more."""

@@ -6,7 +6,7 @@ over the next one) or in a `ProtocolError` (the peer speaks nonsense: there will
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import trio
@@ -109,14 +109,17 @@ class Link:
         try:
             while not self._closed:
                 if self._accused is not None:
-                    accused, frames = self._accused
+                    accused, rest = self._accused
                     await self._hear_out(accused)
                     self._accused = None
-                    self._take_in(frames, heard_out=True)
+                    if not self._closed:
+                        self._take_in(rest, heard_out=True)
                 elif (descriptor := self._stream.descriptor) is not None:
                     await self._watch(descriptor, self._read_now)
                 else:
-                    self._begin_to_take_in(*await self._stream.read())
+                    frames, count = await self._stream.read()
+                    if not self._closed:
+                        self._take_in(frames, count)
         except (Lost, ProtocolError) as ending:
             self._end(ending)
 
@@ -129,36 +132,32 @@ class Link:
         if self._closed:
             return False
         try:
-            return self._begin_to_take_in(*self._stream.read_now())
+            return self._take_in(*self._stream.read_now())
         except (Lost, ProtocolError) as ending:
             self._end(ending)
             return False
 
-    def _begin_to_take_in(self, frames: list[Any], count: int) -> bool:
-        if self._closed:
-            return False
-        self._session.on_bytes(count, amid=self._stream.amid)
-        return self._take_in(frames, heard_out=False)
-
-    def _take_in(self, frames: list[Any], *, heard_out: bool) -> bool:
-        """Frames up to an accusation, unless the accused of the first of them has been heard out; whether all."""
-        if self._closed:
-            return False
-        for number, frame in enumerate(frames):
-            accused = None if heard_out else self._session.accused(frame)
+    def _take_in(self, frames: Iterable[Any], count: int = 0, *, heard_out: bool = False) -> bool:
+        """Of `count` bytes that have arrived, the frames up to an accusation, unless the accused of the first of them
+        has been heard out; whether all."""
+        session = self._session
+        frames = iter(frames)
+        for frame in frames:
+            accused = None if heard_out else session.accused(frame)
             if accused is not None:
-                self._accused = accused, frames[number:]
-                return False
+                self._accused = accused, [frame, *frames]
+                break
             heard_out = False
-            packed = self._session.on_frame(frame)
+            packed = session.on_frame(frame)
             if packed is not None:
                 self._on_message(unpack_message(packed))
                 if self._closed:
                     return False  # the message made the driver fence this very peer
+        session.on_bytes(count, amid=self._stream.amid)
         self._on_bytes()
-        if self._session.must_write:
+        if session.must_write:
             self.write()
-        return True
+        return self._accused is None
 
     async def _write(self) -> None:
         try:

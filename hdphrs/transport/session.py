@@ -192,11 +192,8 @@ class Session:
             self._said_bytes -= len(frame)
             parts.append(frame)
             size += len(frame)
-        if self._owes_ack or (self._unsent and self.received > self._acknowledged):
-            parts.append(_small_frame([ACK, self.received]))
-            self._acknowledged = self.received
-            self._owes_ack = self._has_news = False
-            self._bytes_received = 0
+        if self._owes_ack:
+            parts.append(self._acknowledgement())
         while self._unsent and size < BATCH_BYTES:
             letter = self._unsent[0]
             if self._bulks_written < len(letter.bulks):
@@ -209,7 +206,15 @@ class Session:
         if self._asks and not self._unsent:
             parts.append(_ASK_FRAME)
             self._asks = False
+        if parts and self.received > self._acknowledged:  # after what somebody waits for
+            parts.append(self._acknowledgement())
         return b"".join(parts)
+
+    def _acknowledgement(self) -> bytes:
+        self._acknowledged = self.received
+        self._owes_ack = self._has_news = False
+        self._bytes_received = 0
+        return _small_frame([ACK, self.received])
 
     def _piece(self, bulk: Bulk) -> bytes:
         data = bulk.read(self._bytes_written, PIECE_BYTES)
@@ -258,8 +263,9 @@ class Session:
 
     def accused(self, frame: Any) -> NodeId | None:
         """Of whom a frame says that it is dead, or may be; it is not taken in yet."""
-        is_data = type(frame) is list and len(frame) == 3 and frame[0] == DATA and type(frame[2]) is list
-        return accused(frame[2]) if is_data else None
+        if type(frame) is list and len(frame) == 3 and frame[0] == DATA and type(frame[2]) is list:
+            return accused(frame[2])
+        return None
 
     def on_bytes(self, count: int, *, amid: bool) -> None:
         """So many bytes of frames have arrived, the last of which may be `amid` a frame or a large payload."""

@@ -12,6 +12,7 @@ import secrets
 import select
 import socket
 import ssl
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -106,8 +107,8 @@ class FrameStream:
         """When this is readable, `read_now` has something; None if `read` alone has."""
         return None if self.has_tls or self._unread else self._raw.socket.fileno()
 
-    def read_now(self) -> tuple[list[Any], int]:
-        """As `read`, without waiting.
+    def read_now(self) -> tuple[Iterable[Any], int]:
+        """As `read`, without waiting; the frames are decoded as they are taken, which may raise `ProtocolError`.
 
         Raises:
             ProtocolError: no frames.
@@ -121,9 +122,9 @@ class FrameStream:
             raise Lost(_reason(error)) from error
         if not data:
             raise Lost("closed by the peer")
-        return self._decoder.feed(data), len(data)
+        return self._decoder.frames(data), len(data)
 
-    async def read(self) -> tuple[list[Any], int]:
+    async def read(self) -> tuple[Iterable[Any], int]:
         """Some frames, perhaps none yet, and the number of bytes that have arrived.
 
         Raises:

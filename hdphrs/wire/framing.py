@@ -16,7 +16,7 @@ keys, and allocates at most `EXPANSION_MAX` bytes for each byte of a frame.  Wha
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final, NoReturn
 
@@ -173,20 +173,42 @@ class FrameDecoder:
             ProtocolError: malformed or oversized input; so will every later call, for the stream has lost its
                 place.
         """
+        return list(self.frames(data))
+
+    def frames(self, data: bytes | bytearray | memoryview) -> Iterator[Any]:
+        """As `feed`, one after the other: what has been taken is dealt with before the next is looked at.
+
+        Nothing else may be fed before the last one has been taken.
+        """
         if self._fault is not None:
             raise ProtocolError(self._fault)
+        start = 0
+        if not self._buffer and not self._piece_left:  # whole, small and sound, without bulks, as nearly all are
+            size = len(data)
+            while (body := start + HEADER_BYTES) < size:
+                end = body + int.from_bytes(data[start:body], "big")
+                if end > size or end - body > self._small_bytes_max:
+                    break
+                try:
+                    frame = _read_small(data[body:end], trusted=self._trusted)
+                except _MALFORMED:
+                    break
+                start = end
+                yield frame
+            if start == size:
+                return
+        yield from self._feed(data, start)
+
+    def _feed(self, data: bytes | bytearray | memoryview, start: int) -> list[Any]:
         frames: list[Any] = []
         if not self._buffer:
-            consumed = 0 if self._piece_left else self._decode_small(data, frames)
-            if consumed < len(data):
-                consumed = self._decode(data, consumed, frames)
-                self._buffer += data[consumed:]
+            consumed = self._decode(data, start, frames)
+            self._buffer += data[consumed:]
             return frames
         self._buffer += data
-        if len(self._buffer) < self._needed:
-            return frames
-        consumed = self._decode(self._buffer, 0, frames)
-        del self._buffer[:consumed]
+        if len(self._buffer) >= self._needed:
+            consumed = self._decode(self._buffer, 0, frames)
+            del self._buffer[:consumed]
         return frames
 
     @property
@@ -215,20 +237,6 @@ class FrameDecoder:
         """All items of the frames that are complete with `data`, each of which is a list; otherwise as `feed`."""
         whole: list[Any] | None = self.peek(data)
         return [item for frame in self.feed(data) for item in frame] if whole is None else whole
-
-    def _decode_small(self, data: bytes | bytearray | memoryview, frames: list[Any]) -> int:
-        """Decode what there is of whole, small and sound frames without bulks, as nearly all are; where that ends."""
-        start, size = 0, len(data)
-        while (body := start + HEADER_BYTES) < size:
-            end = body + int.from_bytes(data[start:body], "big")
-            if end > size or end - body > self._small_bytes_max:
-                break
-            try:
-                frames.append(_read_small(data[body:end], trusted=self._trusted))
-            except _MALFORMED:
-                break
-            start = end
-        return start
 
     def _decode(self, data: bytes | bytearray | memoryview, start: int, frames: list[Any]) -> int:
         """Decode what has come from `start` on; where it ends."""
@@ -343,19 +351,20 @@ class _SmallReader:
         """All that it has read."""
 
     def read(self, body: bytes | bytearray | memoryview, *, trusted: bool) -> Any:
+        unpacker = self._unpacker
+        end = self._bytes + len(body)
         if not trusted:  # see `_verify_lengths`
-            self._unpacker.feed(body)
-            self._unpacker.skip()
-            self._must_have_read(body)
-        self._unpacker.feed(body)
-        obj = self._unpacker.unpack()
-        self._must_have_read(body)
-        return obj
-
-    def _must_have_read(self, body: bytes | bytearray | memoryview) -> None:
-        self._bytes += len(body)
-        if self._unpacker.tell() != self._bytes:
+            unpacker.feed(body)
+            unpacker.skip()
+            if unpacker.tell() != end:
+                raise ValueError("more than one object")
+            end += len(body)
+        unpacker.feed(body)
+        obj = unpacker.unpack()
+        if unpacker.tell() != end:
             raise ValueError("more than one object")
+        self._bytes = end
+        return obj
 
 
 _readers: Final[list[_SmallReader]] = []

@@ -109,7 +109,9 @@ def pack_ref(ref: TaskRef) -> list[object]:
 
 
 def unpack_ref(value: object) -> TaskRef:
-    node, origin, slot = unpack_fields(value, 3, "ref")
+    if type(value) is not list or len(value) != 3:
+        raise wrong("ref", value)
+    node, origin, slot = value
     if type(node) is type(origin) is type(slot) is int and node >= 0 and origin >= 0 and slot >= 0:
         return TaskRef(node, origin, slot)  # type: ignore[arg-type]
     return TaskRef(NodeId(unpack_natural(node)), Origin(unpack_natural(origin)), unpack_natural(slot))

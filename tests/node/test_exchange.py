@@ -121,7 +121,7 @@ def test_turn_hears_what_comes_in_answer_to_what_it_has_heard() -> None:
                 served.start_soon(exchange.serve, link, ear)
                 await trio.testing.wait_all_tasks_blocked()
                 scheduler.send([1])
-                exchange.turn()
+                assert not exchange.turn()
                 served.cancel_scope.cancel()
             assert ear.heard == [[1], [2], [3], [4], [5]]
 
@@ -177,7 +177,7 @@ def test_turn_ends_though_there_is_ever_more_to_hear() -> None:
                 served.start_soon(exchange.serve, link, ear)
                 await trio.testing.wait_all_tasks_blocked()
                 scheduler.send([1])
-                exchange.turn()
+                assert exchange.turn(), "the next turn is to begin at once"
                 served.cancel_scope.cancel()
             assert 1 < len(ear.heard) <= 10
 
@@ -222,8 +222,8 @@ def test_turn_waits_for_an_answer_only_if_there_has_been_something_to_hear_just_
     talk_s = TALK_S / 2
     assert waits_of_turns(1.0, 1.0 + talk_s, 1.0 + 2 * talk_s, 2.0) == [
         [0.0, 0.0],
-        [0.0, ANSWER_S],
-        [0.0, ANSWER_S],
+        [ANSWER_S, ANSWER_S],
+        [ANSWER_S, ANSWER_S],
         [0.0, 0.0],
     ]
 
