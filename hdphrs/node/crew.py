@@ -406,7 +406,7 @@ class Crew:
             case [local.RESULTS, results]:
                 finished = []
                 for ref, replica, outcome, own_s, here_s in results:
-                    named = TaskRef(*ref)
+                    named = local.ref_of(ref)
                     task = scheduler.take_back(named, replica)
                     self._books.finish(origin, named, task.path, own_s, here_s)
                     self._finished.append((task.name, own_s))
@@ -426,12 +426,12 @@ class Crew:
                 self.figures.exported(items)
                 return understand(origin, message)
             case [local.RETURN, sparks]:
-                returned = [(TaskRef(*ref), replica) for ref, replica in sparks]
+                returned = [(local.ref_of(ref), replica) for ref, replica in sparks]
                 for named, replica in returned:
                     scheduler.take_back(named, replica)
                 return GivenBack(origin, tuple(returned))
             case [local.BEGUN, ref, replica]:
-                return Begun(origin, TaskRef(*ref), replica)
+                return Begun(origin, local.ref_of(ref), replica)
             case [local.STUCK, serial, name, path]:
                 if scheduler.process.line.running == serial:
                     scheduler.replace(_Named(name, path))

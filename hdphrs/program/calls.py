@@ -277,9 +277,12 @@ class Calls:
 
     # ---- what comes back -------------------------------------------------------------------------------------
 
-    def is_alone(self, slot: int) -> bool:
-        """Whether this is a task in the cluster that is one call."""
-        return slot in self._alone
+    def arrive_alone(self, slot: int, packed: Packed) -> bool:
+        """The outcome of a task that is one call, as by `arrive`; False if it is none, and nothing has been done."""
+        if slot not in self._alone:
+            return False
+        self.arrive(slot, packed)
+        return True
 
     def arrive(self, slot: int, packed: Packed) -> None:
         """The outcome of a task; nothing is done if it was cancelled just now.

@@ -31,7 +31,7 @@ from hdphrs.wire import local
 from hdphrs.wire.bundle import SMALL, WHOLE_BYTES_MIN
 from hdphrs.wire.code import CodeBook
 from hdphrs.wire.items import pack_task
-from hdphrs.wire.values import arguments_of, dump_arguments, load_outcome
+from hdphrs.wire.values import arguments_of, dump_arguments, load_packed
 
 T = TypeVar("T")
 
@@ -189,7 +189,7 @@ class ProgramPort:
         self._listener.show()
         status, content = future._status, future._content
         if status is ARRIVED:
-            succeeded, value = load_outcome(local.outcome_of(content))
+            succeeded, value = load_packed(content)
             with self._lock:
                 if future._status is ARRIVED:  # else another thread was faster
                     future._content = value
@@ -371,8 +371,9 @@ class ProgramPort:
     def _take(self, messages: list[list[Any]]) -> bool:
         """In a thread that waits, and that may be interrupted: what is simple, unless other threads wait too."""
         match messages:
-            case [[local.DELIVER, slot, outcome]] if self._calls.is_alone(slot) and not self._waiters:
-                self._calls.arrive(slot, outcome)
+            case [[local.DELIVER, slot, outcome]] if not self._waiters:
+                if not self._calls.arrive_alone(slot, outcome):
+                    return False
             case [[local.HEARD]]:
                 pass
             case _:

@@ -66,24 +66,27 @@ class Flow:
         effects: list[Effect] = []
         pool, schedulers = self._pool, self._schedulers
         leaving = self._leaving.under_way
-        if pool.stealable:
-            self._victim.stir(now)  # before anybody gets them
         if leaving and self._holds_something():
             self._leaving.stir()
-        if schedulers.hungry and len(pool):
-            effects += self._hand_out(threads_only=leaving)
-        if self._victim.parked:
+        if len(pool):
+            if pool.stealable:
+                self._victim.stir(now)  # before anybody gets them
+            if schedulers.hungry:
+                effects += self._hand_out(threads_only=leaving)
+        parked = self._victim.parked
+        if parked:
             effects += self._victim.serve_parked()
+            parked = self._victim.parked
         if leaving:
             effects += self._evacuate()
         if len(self._cancelling):
             effects += self._cancelling.look(now)
-        hungry = schedulers.hungry and not leaving and not len(pool)
-        if hungry:
-            fish = self._thief.hunt(self._members.staying(), now)
+        hungry = not leaving and schedulers.hungry and not len(pool)
+        if hungry and (others := self._members.staying()):
+            fish = self._thief.hunt(others, now)
             self._counters["fish_sent"] += len(fish)
             effects += fish
-        idle = hungry or (self._victim.parked > 0 and not pool.stealable)
+        idle = hungry or (parked > 0 and not pool.stealable)
         late = self._stragglers.look(now, idle=idle and not leaving)
         if late:
             return effects + self._double(late) + self.settle(now, insist=insist)

@@ -61,7 +61,7 @@ class Intake:
         exported = 0
         for slot, task in tasks:
             crashes = crashes_of(task.path)
-            if self._schedulers.is_given_up(task, crashes):
+            if crashes and self._schedulers.is_given_up(task, crashes):
                 effects.append(self._schedulers.deliver(TaskRef(me, origin, slot), crashed(task, crashes)))
                 continue
             spark = register(TaskRef(me, origin, slot), task, crashes, left_of(origin, task.path))
@@ -74,7 +74,7 @@ class Intake:
             exported += 1
         self._counters["exported"] += exported
         self._thief.refresh()
-        return effects + self._reruns.resume(again)
+        return effects + self._reruns.resume(again) if again else effects
 
     def on_placed(self, ref: TaskRef, task: Task, node: NodeId) -> list[Effect]:
         """`spawn_at`: a new thread for `node`."""

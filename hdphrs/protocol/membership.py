@@ -38,7 +38,7 @@ class Membership:
 
     def staying(self) -> list[NodeId]:
         """All live nodes but self and those that leave."""
-        return [node for node in self._others if node not in self._leaving]
+        return [node for node in self._others if node not in self._leaving] if self._others else []
 
     def is_live(self, node: NodeId) -> bool:
         """Whether `node` is a member now."""

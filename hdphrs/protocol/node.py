@@ -28,7 +28,7 @@ rules of each role; and what they do together: `intake.py`, `flow.py`, `outcomes
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import assert_never
+from typing import Final, assert_never
 
 from hdphrs.config import CoreConfig
 from hdphrs.protocol import events as ev
@@ -172,9 +172,9 @@ class Node:
         if self._over:
             return []
         effects = self._dispatch(event, now)
-        if self._awaited is None and self.me is not None and not _ends(effects):
-            effects += self.flow.settle(now, insist=isinstance(event, ev.Exported | ev.GivenBack))
-        self._over = _ends(effects)
+        if self._awaited is None and self.me is not None and not (effects and _ends(effects)):
+            effects += self.flow.settle(now, insist=isinstance(event, _BRINGS))
+        self._over = bool(effects) and _ends(effects)
         return effects
 
     def next_deadline(self) -> float | None:
@@ -208,13 +208,13 @@ class Node:
         match event:
             case ev.Finished(scheduler, results):
                 return self.outcomes.on_finished(scheduler, results)
-            case ev.Kept(pieces):
-                return self.reruns.keep(pieces)
-            case ev.Exported(origin, tasks):
-                return self.intake.on_exported(origin, tasks)
             case ev.Hungry(scheduler, room):
                 self.schedulers.starve(scheduler, room)
                 return []
+            case ev.Exported(origin, tasks):
+                return self.intake.on_exported(origin, tasks)
+            case ev.Kept(pieces):
+                return self.reruns.keep(pieces)
             case ev.Received(sender, message):
                 return self._on_received(sender, message, now)
             case ev.Placed(origin, slot, task, node):
@@ -265,6 +265,8 @@ class Node:
 
     def _take(self, sender: NodeId, message: msg.Message, now: float) -> list[Effect]:
         match message:
+            case msg.Result(ref, replica, outcome):  # first, since each of the program's comes through here
+                return self.outcomes.fill(ref, replica, outcome, sender)
             case msg.Fish():
                 return self.victim.on_fish(message, now)
             case msg.NoWork(fish, quiet_s):
@@ -292,8 +294,6 @@ class Node:
             case msg.Push(spark):
                 self.pool.add(spark)
                 return []
-            case msg.Result(ref, replica, outcome):
-                return self.outcomes.fill(ref, replica, outcome, sender)
             case msg.Keep(pieces):
                 self._count("pieces", len(pieces))
                 return self.orphans.on_keep(sender, pieces)
@@ -410,5 +410,9 @@ class Node:
         self.counters[name] += amount
 
 
+_BRINGS: Final = (ev.Exported, ev.GivenBack)
+"""Events that bring sparks; a union would be made anew each time."""
+
+
 def _ends(effects: list[Effect]) -> bool:
-    return bool(effects) and isinstance(effects[-1], Halt)
+    return isinstance(effects[-1], Halt)

@@ -100,6 +100,8 @@ class Pieces:
 
     def cover(self, path: bytes) -> None:
         """The task at this path is finished: forget what is below it."""
+        if not self._paths:
+            return
         start, end = self._below(path)
         for covered in self._paths[start:end]:
             self._bytes -= size_of(self._pieces.pop(covered))
@@ -107,6 +109,8 @@ class Pieces:
 
     def below(self, path: bytes) -> tuple[Piece, ...]:
         """What is kept of the task at this path: itself, or parts of it."""
+        if not self._paths:
+            return ()
         start, end = self._below(path)
         return tuple(self._pieces[found] for found in self._paths[start:end])
 

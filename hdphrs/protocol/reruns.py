@@ -83,7 +83,7 @@ class Reruns:
                     left.append(piece_of(task, outcome))
                 elif ref.node != self._members.me:
                     self._retained.retain(Copy(ref, ref.node, task, outcome))
-        return self.keep(left)
+        return self.keep(left) if left else []
 
     def answer(self, ref: TaskRef, replica: int, outcome: Outcome) -> list[Effect]:
         """A copy has ended here: its supervisor hears of it, if anybody knows who that is."""

@@ -134,7 +134,10 @@ class Schedulers:
 
     def finish(self, origin: Origin, ref: TaskRef, replica: int) -> Task:
         """A scheduler has answered this task."""
-        return self._up[origin].take((ref, replica)).task
+        scheduler, copy = self._up[origin], (ref, replica)
+        if scheduler.again:
+            scheduler.again.pop(copy, None)
+        return scheduler.held.pop(copy).task
 
     def give_back(self, origin: Origin, sparks: tuple[tuple[TaskRef, int], ...]) -> list[Spark]:
         """A scheduler returns what it has not started: these, which the caller puts back."""

@@ -98,7 +98,8 @@ class Victim:
         if len(self._parked) >= self._config.parked_max:
             return [self._nothing(message, now)]
         until_s = now + self._quiet.patience_s(now)
-        self._hasten(until_s)
+        if self._parked:
+            self._hasten(until_s)
         self._parked.append(_Parked(message, until_s))
         return []
 
@@ -106,11 +107,12 @@ class Victim:
         """Somebody had sparks so long ago.  Those who still wait are refused sooner, if that is news: they look around
         again, and others hear of it."""
         self._quiet.end(now, ago_s)
-        self._hasten(now + self._quiet.patience_s(now))
+        if self._parked:
+            self._hasten(now + self._quiet.patience_s(now))
 
     def _hasten(self, until_s: float) -> None:
         """Nobody waits longer than that; so they are refused in the order in which they came."""
-        if self._parked and self._parked[-1].until_s > until_s:
+        if self._parked[-1].until_s > until_s:
             self._parked = deque(replace(parked, until_s=min(parked.until_s, until_s)) for parked in self._parked)
 
     def _nothing(self, message: Fish, now: float) -> Effect:

@@ -58,7 +58,7 @@ from hdphrs.wire.code import CodeBook, CodeShelf
 from hdphrs.wire.items import pack_outcome
 from hdphrs.wire.page import Line
 from hdphrs.wire.said import WANTED
-from hdphrs.wire.values import dump_error, dump_result, load_outcome, summary
+from hdphrs.wire.values import dump_error, load_outcome, pack_result, summary
 
 T = TypeVar("T")
 
@@ -420,18 +420,17 @@ class Hub:
         try:
             function, args, kwargs = self._shelf.decode(task.name, task.code, task.payload)
         except CannotTravelError as refusal:
-            outcome = dump_error(task.name, refusal)
+            packed = pack_outcome(dump_error(task.name, refusal))
         else:
             if future.careful:
                 self._tell([local.ABOUT, future.serial, summary(args, kwargs)])
             error, value = self._call(future, function, args, kwargs)
-            outcome = dump_result(task.name, value) if error is None else dump_error(task.name, error)
+            packed = pack_result(task.name, value) if error is None else pack_outcome(dump_error(task.name, error))
         self._enter(None, None)
         self._meter.close(future)
         if future.reuse is not None:
             self._tell([local.REUSED, future.reuse.used, future.reuse.mismatched])
         span_s = 0.0 if self._strands is None else self._strands.end(account)
-        packed = pack_outcome(outcome)
         packed[COST:] = account.cost_s, span_s
         self._answers.add([list(spark.ref), spark.replica, packed, account.own_s, account.here_s])
 

@@ -102,7 +102,8 @@ class Voice:
     def finish(self) -> None:
         """Results leave: whatever has begun a line has ended it."""
         for mouth in self._mouths:
-            mouth.finish()
+            if mouth.begun:
+                mouth.finish()
 
     def __bool__(self) -> bool:
         """Whether something has not been sent, because somebody else was sending just then."""
@@ -163,7 +164,7 @@ class Mouth(io.BufferedIOBase):
     def __init__(self, voice: Voice, stream: int) -> None:
         self._voice = voice
         self._stream = stream
-        self._begun: dict[Future[Any] | None, bytes] = {}
+        self.begun: dict[Future[Any] | None, bytes] = {}
         """By task, its line without an end."""
 
     def writable(self) -> bool:
@@ -180,13 +181,13 @@ class Mouth(io.BufferedIOBase):
         if self._voice.forked:
             return os.write(self._stream, data)
         author = fast.current
-        text = self._begun.pop(author, b"") + data
+        text = self.begun.pop(author, b"") + data
         lines, newline, rest = text.rpartition(b"\n")
         if len(rest) > PARTIAL_BYTES_MAX:
             rest = self._shorten(author, rest)
         if rest:
-            self._begun[author] = rest
-            if len(self._begun) > PARTIALS_MAX:
+            self.begun[author] = rest
+            if len(self.begun) > PARTIALS_MAX:
                 self.finish()
         if newline:
             self._voice.say_text(self._stream, author, lines + newline)
@@ -195,13 +196,13 @@ class Mouth(io.BufferedIOBase):
     def flush(self) -> None:
         """The program's first task wants to see its line as far as it goes; others mix with others."""
         author = fast.current
-        if author in self._begun and self._voice.is_main(author):
-            self._voice.say_text(self._stream, author, self._begun.pop(author))
+        if author in self.begun and self._voice.is_main(author):
+            self._voice.say_text(self._stream, author, self.begun.pop(author))
 
     def finish(self) -> None:
         """Say all that has no end."""
-        while self._begun:
-            author, rest = self._begun.popitem()
+        while self.begun:
+            author, rest = self.begun.popitem()
             self._voice.say_text(self._stream, author, rest if self._voice.is_main(author) else rest + b"\n")
 
     def _shorten(self, author: Future[Any] | None, rest: bytes) -> bytes:

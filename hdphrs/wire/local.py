@@ -14,6 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from hdphrs.config import FRAME_BYTES_MAX
@@ -63,6 +64,9 @@ _PAYLOAD = [field.name for field in fields(Task)].index("payload")
 
 T = TypeVar("T")
 
+ref_of: Final[Callable[[list[int]], TaskRef]] = partial(tuple.__new__, TaskRef)
+"""The ref that `items.pack_ref` has packed.  (Made without a step of Python, since each task's is.)"""
+
 
 def chunks(items: Iterable[T], size_of: Callable[[T], int]) -> Iterator[list[T]]:
     """The items in order, in lists that are small enough for one message each (an item alone is, by its making)."""
@@ -95,7 +99,7 @@ def spark_of(packed: list[Any]) -> Spark:
     ref, replica, task, crashes, placed, epoch, pieces = packed
     if crashes or pieces:
         return unpack_spark(packed)
-    return Spark(TaskRef(*ref), replica, task_of(task), (), placed, epoch)
+    return Spark(ref_of(ref), replica, task_of(task), (), placed, epoch)
 
 
 def outcome_of(packed: list[Any]) -> Outcome:

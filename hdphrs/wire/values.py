@@ -31,7 +31,7 @@ from hdphrs.errors import (
 from hdphrs.protocol.tasks import Crash, Outcome, Verdict
 from hdphrs.wire.bulk import BULK_BYTES_MIN, aligned, bulk_of, gather, view_of
 from hdphrs.wire.framing import decode_object
-from hdphrs.wire.items import unpack_str
+from hdphrs.wire.items import pack_outcome, unpack_outcome, unpack_str
 from hdphrs.wire.pickling import PLAIN, dump_parts, dump_plain, dumps, load_parts, loads
 
 PACKAGE = str(Path(__file__).parent.parent)
@@ -155,6 +155,32 @@ def dump_result(name: str, value: object, cost_s: float = 0.0) -> Outcome:
     return Outcome(Verdict.VALUE, _payload(pickled, buffers), (), cost_s)
 
 
+def pack_result(name: str, value: object) -> list[object]:
+    """`dump_result`, packed by `items.pack_outcome`."""
+    if type(value) in PLAIN:
+        data = dump_plain(value)
+        if len(data) < BULK_BYTES_MIN:
+            return [0, data, [], 0.0, 0.0]
+    return pack_outcome(dump_result(name, value))
+
+
+def load_packed(packed: Any) -> tuple[bool, Any]:
+    """`load_outcome` of what `items.pack_outcome` has packed, in this very installation."""
+    verdict, data, *_ = packed
+    if verdict == 0 and len(data) < BULK_BYTES_MIN:
+        try:
+            return True, loads(data)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            return False, _does_not_unpickle(error)
+    return load_outcome(unpack_outcome(packed))
+
+
+def _does_not_unpickle(error: BaseException) -> CannotTravelError:
+    return CannotTravelError(f"a result does not unpickle here: {reason(error)}")
+
+
 def dump_error(name: str, error: BaseException) -> Outcome:
     """The outcome of a task that has raised.
 
@@ -182,7 +208,7 @@ def load_outcome(outcome: Outcome) -> tuple[bool, Any]:
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
-                return False, CannotTravelError(f"a result does not unpickle here: {reason(error)}")
+                return False, _does_not_unpickle(error)
         case Verdict.RAISED:
             return False, _load_error(bytes(outcome.data))
         case Verdict.CRASHED:
