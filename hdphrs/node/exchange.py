@@ -9,8 +9,10 @@ can be late by a millisecond.
 
 from __future__ import annotations
 
+import select
 import selectors
 from collections.abc import Callable
+from contextlib import suppress
 from math import inf
 from time import perf_counter
 from typing import Any
@@ -39,10 +41,30 @@ def _nothing() -> None:
 class _Line:
     """What is watched."""
 
-    def __init__(self, descriptor: int, hear: Callable[[], bool]) -> None:
-        self.descriptor = descriptor
+    def __init__(self, hear: Callable[[], bool]) -> None:
         self.hear = hear
         self.ended = trio.Event()
+
+
+class _Selector:
+    """What `select.epoll` does, where there is none."""
+
+    def __init__(self) -> None:
+        self._selector: Any = selectors.DefaultSelector()  # those of macOS and the BSDs have a descriptor
+        self.fileno = self._selector.fileno
+        self.unregister = self._selector.unregister
+        self.close = self._selector.close
+
+    def register(self, descriptor: int, mask: int) -> None:
+        self._selector.register(descriptor, selectors.EVENT_READ)
+
+    def poll(self, timeout_s: float) -> list[tuple[int, int]]:
+        return [(key.fd, events) for key, events in self._selector.select(timeout_s)]
+
+
+def _poll() -> Any:
+    """That of `selectors` makes an object of each event, which takes as long as to find out that there is one."""
+    return select.epoll() if hasattr(select, "epoll") else _Selector()
 
 
 class Exchange:
@@ -58,13 +80,15 @@ class Exchange:
         """Called before each turn."""
         self.end: Callable[[], None] = _nothing
         """And after it."""
-        self._selector = selectors.DefaultSelector()
+        self._poll = _poll()
+        self._wait = self._poll.poll
+        self._lines: dict[int, _Line] = {}
+        """By descriptor."""
 
     async def run(self) -> None:
         """Hear them all, until cancelled."""
-        selector: Any = self._selector  # those of Linux, macOS and the BSDs have a descriptor
         while True:
-            await trio.lowlevel.wait_readable(selector.fileno())
+            await trio.lowlevel.wait_readable(self._poll.fileno())
             while self.turn():
                 await trio.lowlevel.checkpoint()
 
@@ -79,13 +103,18 @@ class Exchange:
 
     async def watch(self, descriptor: int, hear: Callable[[], bool]) -> None:
         """Have `hear` read from this descriptor whenever there is something, until it says that it wants no more."""
-        line = _Line(descriptor, hear)
-        self._selector.register(descriptor, selectors.EVENT_READ, line)
+        line = self._lines[descriptor] = _Line(hear)
+        self._poll.register(descriptor, select.POLLIN)
         try:
             await line.ended.wait()
         finally:
             if not line.ended.is_set():
-                self._selector.unregister(descriptor)
+                self._forget(descriptor)
+
+    def _forget(self, descriptor: int) -> _Line:
+        with suppress(OSError):  # it is closed already
+            self._poll.unregister(descriptor)
+        return self._lines.pop(descriptor)
 
     def turn(self) -> bool:
         """Hear what there is, and for a moment what comes next; whether it is only for the time that this ends."""
@@ -94,12 +123,10 @@ class Exchange:
         ready: Any = True
         self.begin()
         while ready and now_s - began_s < TURN_S:
-            ready = self._selector.select(ANSWER_S if talk and self._has_time() else 0.0)
-            for key, _ in ready:
-                line = key.data
-                if not line.hear():
-                    self._selector.unregister(line.descriptor)
-                    line.ended.set()
+            ready = self._wait(ANSWER_S if talk and self._has_time() else 0.0)
+            for descriptor, _ in ready:
+                if not self._lines[descriptor].hear():
+                    self._forget(descriptor).ended.set()
             now_s = self._clock()
         self.end()
         self._ended_s = now_s
@@ -107,4 +134,4 @@ class Exchange:
 
     def close(self) -> None:
         """Nobody is served any more."""
-        self._selector.close()
+        self._poll.close()

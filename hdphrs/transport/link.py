@@ -59,7 +59,8 @@ class Link:
         self._writing = False
         """The task that writes is at it."""
         self._ending: Lost | ProtocolError | None = None
-        self.wrote_at: float = trio.current_time()
+        self._now: Callable[[], float] = trio.lowlevel.current_clock().current_time
+        self.wrote_at: float = self._now()
         """When something was last handed to the kernel: heartbeats are for silent connections."""
 
     def wake(self) -> None:
@@ -77,7 +78,7 @@ class Link:
             return
         written = self._stream.write_now(batch)
         self._rest = batch[written:]
-        self.wrote_at = trio.current_time()
+        self.wrote_at = self._now()
         if self._rest or self._session.has_to_write:
             self.wake()
 
@@ -170,7 +171,7 @@ class Link:
                     self._writing = True
                     await self._stream.write(batch)
                     self._writing = False
-                    self.wrote_at = trio.current_time()
+                    self.wrote_at = self._now()
                 if not self._session.has_to_write:
                     self._something_to_write = trio.Event()
                     self._unwritten.discard(self)

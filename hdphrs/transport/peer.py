@@ -75,6 +75,7 @@ class Peer:
         self._around = around
         self._fenced_by = fenced_by
         self._keeper = trio.CancelScope()
+        self._now: Callable[[], float] = trio.lowlevel.current_clock().current_time
         self._lost = trio.Event()
 
     def expect(self, address: tuple[str, int]) -> None:
@@ -140,7 +141,7 @@ class Peer:
 
     def hear(self) -> None:
         """Something of it has arrived."""
-        self._around.detector.heard(self.node, trio.current_time())
+        self._around.detector.heard(self.node, self._now())
         if self._waiting is not None:
             self._proceed()
 

@@ -298,11 +298,15 @@ class Session:
     def _on_ack(self, seq: int) -> None:
         if seq > self._pushed:
             raise ProtocolError(f"it acknowledges message {seq}, and {self._pushed} were sent")
-        for queue in (self._kept, self._unsent):
-            while queue and seq > self._pushed - len(self._unsent) - len(self._kept):
-                if queue is self._unsent:
-                    self._bulks_written = self._bytes_written = 0  # another one is the first now
-                queue.popleft()
+        kept = self._kept
+        first = self._pushed - len(self._unsent) - len(kept) + 1
+        while kept and first <= seq:
+            kept.popleft()
+            first += 1
+        while self._unsent and first <= seq:  # the peer had it, of a connection that broke
+            self._bulks_written = self._bytes_written = 0  # another one is the first now
+            self._unsent.popleft()
+            first += 1
 
 
 def _small_frame(obj: object) -> bytes:

@@ -49,6 +49,8 @@ class FrameStream:
 
     def __init__(self, raw: trio.SocketStream, tls: ssl.SSLContext | None, role: Role) -> None:
         self._raw = raw
+        self._descriptor: int = raw.socket.fileno()
+        """-1 when it is closed."""
         self._stream: trio.abc.Stream = raw
         if tls is not None:
             self._stream = trio.SSLStream(raw, tls, server_side=role is Role.LISTENER, https_compatible=True)
@@ -105,7 +107,7 @@ class FrameStream:
     @property
     def descriptor(self) -> int | None:
         """When this is readable, `read_now` has something; None if `read` alone has."""
-        return None if self.has_tls or self._unread else self._raw.socket.fileno()
+        return None if self.has_tls or self._unread else self._descriptor
 
     def read_now(self) -> tuple[Iterable[Any], int]:
         """As `read`, without waiting; the frames are decoded as they are taken, which may raise `ProtocolError`.
@@ -115,7 +117,7 @@ class FrameStream:
             Lost: the connection ended.
         """
         try:
-            data = os.read(self._raw.socket.fileno(), RECEIVE_BYTES)
+            data = os.read(self._descriptor, RECEIVE_BYTES)
         except BlockingIOError:
             return [], 0
         except OSError as error:
@@ -159,7 +161,7 @@ class FrameStream:
     @property
     def has_unread(self) -> bool:
         """Something has arrived that `read` has not seen, or the end of the connection has."""
-        if self._raw.socket.fileno() < 0:
+        if self._descriptor < 0:
             return False
         poll = select.poll()
         poll.register(self._raw.socket, select.POLLIN)
@@ -171,7 +173,7 @@ class FrameStream:
         if self.has_tls:
             return 0
         try:
-            return os.write(self._raw.socket.fileno(), data)
+            return os.write(self._descriptor, data)
         except OSError:
             return 0
 
@@ -184,7 +186,7 @@ class FrameStream:
         written = 0
         if not self.has_tls:
             try:
-                written = os.write(self._raw.socket.fileno(), data)
+                written = os.write(self._descriptor, data)
             except BlockingIOError:
                 pass
             except OSError as error:
@@ -205,6 +207,7 @@ class FrameStream:
 
     def close(self) -> None:
         """Close the socket at once; what is under way in other tasks ends with `Lost`."""
+        self._descriptor = -1
         self._raw.socket.close()
 
 

@@ -51,7 +51,9 @@ class Connection:
     """Stands in for a `trio.SocketStream`, as far as the listener uses one."""
 
     def __init__(self, port: int, words: list[bytes], *, ends: bool, reads: bool) -> None:
-        self.socket = SimpleNamespace(getpeername=lambda: ("10.0.0.9", port), recv=self._peek, close=self._close)
+        self.socket = SimpleNamespace(
+            getpeername=lambda: ("10.0.0.9", port), recv=self._peek, close=self._close, fileno=lambda: -1
+        )
         self.heard = b""
         """What the listener has said to it."""
         self.closed = False

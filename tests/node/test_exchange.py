@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 import trio
 import trio.testing
 
-from hdphrs.node.exchange import ANSWER_S, TALK_S, TURN_S, Exchange
+from hdphrs.node.exchange import ANSWER_S, TALK_S, TURN_S, Exchange, _Selector
 from hdphrs.node.link import NodeLink
 from hdphrs.wire.local import Link
 
@@ -190,14 +191,13 @@ def waits_of_turns(*at_s: float, alone: bool = True) -> list[list[float]]:
     now_s = 0.0
     exchange = Exchange(lambda: alone, lambda: now_s)
     waits: list[list[float]] = []
-    select = exchange._selector.select
+    wait = exchange._wait
 
-    def noted(timeout: float | None = None) -> Any:
-        assert timeout is not None
-        waits[-1].append(timeout)
-        return select(0.0)
+    def noted(timeout_s: float) -> Any:
+        waits[-1].append(timeout_s)
+        return wait(0.0)
 
-    exchange._selector.select = noted  # type: ignore[method-assign]
+    exchange._wait = noted
 
     async def main() -> None:
         nonlocal now_s
@@ -230,6 +230,12 @@ def test_turn_waits_for_an_answer_only_if_there_has_been_something_to_hear_just_
 
 def test_turn_waits_for_nothing_while_trio_has_something_to_do() -> None:
     assert waits_of_turns(1.0, 1.0, alone=False) == [[0.0, 0.0], [0.0, 0.0]]
+
+
+def test_where_there_is_no_epoll_links_are_heard_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hdphrs.node.exchange._poll", _Selector)
+    test_descriptor_is_watched_until_who_reads_from_it_wants_no_more()
+    test_link_that_is_given_up_while_it_is_served_is_left_alone()
 
 
 def test_descriptor_is_watched_until_who_reads_from_it_wants_no_more() -> None:
