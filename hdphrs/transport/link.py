@@ -65,7 +65,8 @@ class Link:
 
     def wake(self) -> None:
         """The session has something to write."""
-        self._unwritten.add(self)
+        if not self._closed:
+            self._unwritten.add(self)
         self._something_to_write.set()
 
     def write(self) -> None:
