@@ -83,7 +83,7 @@ class _Scheduler:
     def __init__(self, origin: Origin, process: SchedulerProcess, voices: Voices) -> None:
         self.origin = origin
         self.process = process
-        self.link = NodeLink(process.work)
+        self.link = NodeLink(process.work, process.line.post)
         self.speaker = Speaker(voices, process, self.running)
         self.ready = False
         self.handed: dict[int, Spark] = {}
@@ -418,8 +418,9 @@ class Crew:
                 self._counters["sparks_made"] += ran
                 self._counters["tasks_run"] += ran
                 return Hungry(origin, room)
-            case [local.CALLED, more]:
+            case [local.CALLED, more, made]:
                 self._counters["tasks_run"] += more
+                self._counters["sparks_made"] += made
                 return None
             case [local.EXPORT, items]:
                 self._counters["sparks_made"] += len(items)
@@ -449,6 +450,11 @@ class Crew:
             case [local.REUSED, used, mismatched]:
                 self._counters["pieces_used"] += used
                 self._counters["pieces_mismatched"] += mismatched
+                return None
+            case [local.PARTS, ref, parts]:
+                maker = self._schedulers.get(TaskRef(*ref).origin)
+                if maker is not None:
+                    self._post(maker, [local.PARTS, TaskRef(*ref).slot, parts])
                 return None
             case [local.KEEP, pieces, own_s, here_s]:
                 self._books.give(origin, own_s, here_s)

@@ -7,6 +7,7 @@ frame.
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -21,7 +22,8 @@ from hdphrs.wire.passing import CROWDED_S, Backlog, receive
 class NodeLink:
     """One end of a socket pair, driven by trio."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, on_sent: Callable[[], None] = lambda: None) -> None:
+        """`on_sent` is called whenever something has been written."""
         sock.setblocking(False)
         self._socket = sock
         self._decoder = FrameDecoder(FRAME_BYTES_MAX, trusted=True)
@@ -29,6 +31,7 @@ class NodeLink:
         self._backlog = Backlog(sock)
         self._backlogged = trio.Event()
         self._broken = False
+        self._on_sent = on_sent
 
     def post(self, message: list[Any]) -> None:
         """Queue a message for the next flush."""
@@ -55,9 +58,11 @@ class NodeLink:
                 except BlockingIOError:
                     pass
                 else:
+                    self._on_sent()
                     if sent == len(frame):
                         return
             self._backlog.send(frame[sent:], bulks)
+            self._on_sent()
         except OSError:
             self._break()
         if self._backlog:
@@ -74,6 +79,7 @@ class NodeLink:
                         await trio.sleep(CROWDED_S)
                 except OSError:
                     self._break()
+                self._on_sent()
             self._backlogged = trio.Event()
 
     def _break(self) -> None:

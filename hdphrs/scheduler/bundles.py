@@ -1,20 +1,22 @@
-"""Bundles in a scheduler: many short calls of the program that have come as one task (decision 16).
+"""Bundles in a scheduler: many short calls of the program, or of a task, that have come as one (decisions 16, 31).
 
 What lives here: running the calls, one after the other on one stack, each as a task of its own for whatever it spawns;
-and their outcomes.  What does not: which calls make a bundle; that is the program's business
-(`hdphrs/program/calls.py`).
+and their outcomes.  What does not: which calls make a bundle; that is the business of whoever has spawned them
+(`hdphrs/program/calls.py`, `away.py`).
 
 Theory of operation
 -------------------
 
 A bundle is expected to take a few milliseconds, and is answered when all of its calls are.  If it takes longer, nobody
 waits for it: the helper thread, whom the node asks, sends the outcomes that there are, and gives the calls that have
-not begun back to the program.  Both travel as pieces of the program (`local.KEEP`), each under the path of its call.
+not begun back.  To the program both travel as pieces (`local.KEEP`), each under the path of its call; to a task, whose
+scheduler is of the same node, as `local.PARTS`.
 
 A call that waits leaves its stack, like any task, and the rest of the bundle goes on the deque again.
 
-A bundle whose node has died, or its process, if that is charged to it, is not run again here: the program is told so,
-and sends the calls alone, which then find what is left of them, and are blamed alone.
+A bundle whose node has died, or its process, if that is charged to it, is not run again here: its maker is told so,
+and sends the calls alone, which then find what is left of them, and are blamed alone.  So it is with a task's bundle
+that another node has got.
 
 The helper thread only moves calls from `unstarted` to `returned`; each step of it is atomic, and so is whose task it is
 to answer (`_settle`).
@@ -30,10 +32,11 @@ from time import perf_counter
 from typing import Any
 
 from hdphrs.api import future as fast
+from hdphrs.api.places import Roster
 from hdphrs.errors import CannotTravelError
-from hdphrs.protocol.paths import PROGRAM_PATH, child_path
 from hdphrs.protocol.pieces import check_of
-from hdphrs.protocol.tasks import Outcome, Piece, Spark, Verdict
+from hdphrs.protocol.tasks import PROGRAM, Outcome, Piece, Spark, Verdict
+from hdphrs.scheduler.answers import DATA
 from hdphrs.scheduler.assigned import Assigned, Copy, Root, undecoded
 from hdphrs.scheduler.meter import Account, Meter
 from hdphrs.wire import local
@@ -43,7 +46,7 @@ from hdphrs.wire.items import pack_outcome, pack_piece, unpack_outcome
 from hdphrs.wire.pickling import dump_plain
 from hdphrs.wire.values import PAYLOAD_BYTES_MAX, dump_error, dump_result
 
-OVERDUE_S = 10e-3
+OVERDUE_S = 20e-3
 """A bundle that has run for so long gives back what it has not begun."""
 
 OUTCOME_BYTES_MAX = 1 << 20
@@ -88,7 +91,7 @@ class Bundle(Assigned):
         self.finished: deque[int] = deque()
         """Of whose outcomes nobody has been told."""
         self.returned: deque[int] = deque()
-        """Given back, and the program has not been told."""
+        """Given back, and its maker has not been told."""
         self.runs: int = 0
         """Stacks on which its calls run."""
         self.queued: bool = False
@@ -105,7 +108,7 @@ class Bundle(Assigned):
         return self.begun
 
     def give_back(self) -> list[object] | None:
-        """What has not begun; the program is told with the next flush."""
+        """What has not begun; its maker is told with the next flush."""
         if not self.begun:
             return super().give_back()
         with suppress(IndexError):
@@ -123,7 +126,7 @@ class Bundle(Assigned):
 
     @property
     def has_news(self) -> bool:
-        """Whether the program is to be told something before it is answered: else that would be soon."""
+        """Whether its maker is to be told something before it is answered: else that would be soon."""
         return bool(self.returned or self.finished) and (not self.unstarted or self.is_late)
 
     def outcome(self, place: int) -> Outcome:
@@ -147,7 +150,7 @@ class Call(Root):
 
     @property
     def path(self) -> bytes:
-        return child_path(PROGRAM_PATH, self.bundle.calls.indices[self.place])
+        return self.bundle.calls.path(self.place)
 
     @property
     def copy(self) -> Copy:
@@ -180,6 +183,7 @@ class Bundles:
         answer: Callable[[list[Any]], None],
         after: Callable[[Root], bool],
         refuses: bool,
+        roster: Roster,
     ) -> None:
         """
         Args:
@@ -187,6 +191,7 @@ class Bundles:
             answer: takes the result of an assigned task.
             after: to be called after each call; whether the bundle is to let others go first.
             refuses: whether every call is to come alone, since something is to be known about each.
+            roster: knows which node this is.
         """
         self._book = book
         self._shelf = shelf
@@ -195,8 +200,9 @@ class Bundles:
         self._answer = answer
         self._after = after
         self._refuses = refuses
+        self._roster = roster
         self._begun: dict[Bundle, None] = {}
-        self._more: deque[int] = deque()
+        self._more: deque[tuple[int, int]] = deque()
         """See `local.CALLED`."""
 
     # ---- in the main thread ----------------------------------------------------------------------------------
@@ -236,7 +242,8 @@ class Bundles:
     def _begin(self, bundle: Bundle) -> bool:
         spark = bundle.spark
         task = spark.task
-        if self._refuses or spark.replica or spark.crashes:
+        is_foreign = spark.ref.origin != PROGRAM and spark.ref.node != self._roster.ids[0]
+        if self._refuses or is_foreign or spark.replica or spark.crashes:
             self._reply(bundle, Outcome(Verdict.VALUE, pack_answer(None)), 0)
             return False
         calls = bundle.calls = unpack_calls(task.payload)
@@ -309,32 +316,38 @@ class Bundles:
                 self._settle(bundle)
 
     def parts(self) -> list[list[Any]]:
-        """What the program is to know of bundles that have not been answered, as messages, and counts."""
+        """What their makers are to know of bundles that have not been answered, as messages, and counts."""
         messages: list[list[Any]] = []
         if not self._begun and not self._more:
             return messages
         for bundle in list(self._begun):
-            pieces = [*map(pack_piece, self._pieces(bundle))] if bundle.has_news else []
-            messages += [[local.KEEP, chunk, 0.0, 0.0] for chunk in local.chunks(pieces, _piece_bytes)]
+            if bundle.has_news:
+                messages += self._news_of(bundle)
             self._settle(bundle)
-        more = 0
+        more = made = 0
         with suppress(IndexError):
             while True:
-                more += self._more.popleft()
-        if more:
-            messages.append([local.CALLED, more])
+                ran, sparks = self._more.popleft()
+                more += ran
+                made += sparks
+        if more or made:
+            messages.append([local.CALLED, more, made])
         return messages
 
-    def _pieces(self, bundle: Bundle) -> Iterable[Piece]:
-        with suppress(IndexError):
-            while True:
-                place = bundle.returned.popleft()
-                yield Piece(bundle.calls.path(place), b"", RETURNED)
-        with suppress(IndexError):
-            while True:
-                place = bundle.finished.popleft()
-                check = check_of(bundle.spark.task.code, bundle.calls.payload(place))
-                yield Piece(bundle.calls.path(place), check, bundle.outcome(place))
+    def _news_of(self, bundle: Bundle) -> Iterable[list[Any]]:
+        news = [*_drained(bundle.returned, lambda place: None), *_drained(bundle.finished, bundle.outcome)]
+        ref = bundle.spark.ref
+        if ref.origin == PROGRAM:
+            pieces = [self._piece(bundle, place, outcome) for place, outcome in news]
+            return [[local.KEEP, chunk, 0.0, 0.0] for chunk in local.chunks(pieces, _piece_bytes)]
+        parts = [[place, outcome and pack_outcome(outcome)] for place, outcome in news]
+        return [[local.PARTS, list(ref), chunk] for chunk in local.chunks(parts, _part_bytes)]
+
+    def _piece(self, bundle: Bundle, place: int, outcome: Outcome | None) -> list[Any]:
+        """What the program knows a call by, and what has become of it."""
+        calls = bundle.calls
+        check = b"" if outcome is None else check_of(bundle.spark.task.code, calls.payload(place))
+        return pack_piece(Piece(calls.path(place), check, outcome or RETURNED))
 
     def _settle(self, bundle: Bundle) -> None:
         """Answer it, if all of it has ended, and nobody else does."""
@@ -351,9 +364,21 @@ class Bundles:
         self._reply(bundle, Outcome(Verdict.VALUE, data, (), bundle.cost_s), ran)
 
     def _reply(self, bundle: Bundle, outcome: Outcome, ran: int) -> None:
-        self._more.append(ran - 1)
+        self._more.append((ran - 1, 0 if bundle.spark.ref.origin == PROGRAM else ran - 1))
         packed = pack_outcome(replace(outcome, cost_s=bundle.cost_s))
         self._answer([list(bundle.spark.ref), bundle.spark.replica, packed, bundle.own_s, bundle.here_s])
+
+
+def _drained(places: deque[int], of: Callable[[int], Outcome | None]) -> Iterable[tuple[int, Outcome | None]]:
+    """All that are there; the other thread may do the same."""
+    with suppress(IndexError):
+        while True:
+            place = places.popleft()
+            yield place, of(place)
+
+
+def _part_bytes(part: list[Any]) -> int:
+    return 0 if part[1] is None else len(part[1][DATA])
 
 
 def _piece_bytes(piece: list[Any]) -> int:

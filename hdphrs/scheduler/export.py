@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from time import thread_time
 from typing import Any
 
@@ -20,25 +20,25 @@ from hdphrs.api.options import options_of, options_of_task, use
 from hdphrs.api.places import Roster
 from hdphrs.errors import Cancelled, CannotTravelError, UsageError
 from hdphrs.protocol.pieces import check_of
-from hdphrs.protocol.tasks import FAIR, KEEN, NodeId, Task
+from hdphrs.protocol.tasks import FAIR, KEEN, NodeId, Outcome, Task
 from hdphrs.scheduler.assigned import Assigned, is_below, path_of
+from hdphrs.scheduler.away import Away, Gatherer, Taken
 from hdphrs.scheduler.note import plain
 from hdphrs.scheduler.pace import EXPORT_MAX, Pace
 from hdphrs.scheduler.reuse import Later
 from hdphrs.wire import local
+from hdphrs.wire.bundle import Packed
 from hdphrs.wire.code import CodeBook
 from hdphrs.wire.items import pack_task
 from hdphrs.wire.page import Line
 from hdphrs.wire.pickling import PLAIN
-
-Taken = list[tuple[Future[Any], Callable[..., Any]]]
 
 FIRST = 8
 """Sparks that leave before the rest of an export has been encoded: somebody waits for them."""
 
 
 class Exporter:
-    """Encodes tasks, and keeps the futures of those that are away."""
+    """Encodes tasks, and keeps those that are away."""
 
     def __init__(
         self,
@@ -49,8 +49,14 @@ class Exporter:
         *,
         reliable: bool,
         ledger: bool = False,
+        explain: bool = False,
     ) -> None:
-        """`tell` sends messages to the node; with a `ledger` tasks have memos."""
+        """
+        Args:
+            tell: sends messages to the node.
+            ledger: whether tasks have memos.
+            explain: whether something is to be known about each of them.
+        """
         self._tell = tell
         self.pace: Pace = Pace()
         self.on_rest: Callable[[], None] = lambda: None
@@ -61,7 +67,8 @@ class Exporter:
         self._reliable = reliable
         self._ledger = ledger
         self._slots = itertools.count()
-        self._away: dict[int, Future[Any]] = {}
+        self._away: dict[int, Away] = {}
+        self._gatherer = Gatherer(book, roster, reliable=reliable, refuses=ledger or explain)
         self._exclusive = threading.RLock()
         """Held while user code pickles, which may, oddly but lawfully, spawn and get: the same thread passes."""
 
@@ -73,7 +80,7 @@ class Exporter:
             if most == 0:
                 return
             began_s = thread_time()
-            slots = self._give(_take_old(most))
+            slots = self._give(_take_old(most * self._gatherer.room()), together=True)
             if slots is None:
                 self._line.demand = self._line.wanted
             elif slots:
@@ -108,26 +115,22 @@ class Exporter:
         if options is not None and options.stealable:
             self.export_youngest()
 
-    def _give(self, taken: Taken) -> list[int] | None:
-        """The slots of the sparks that have left; None if the node was told nothing."""
-        exported: list[list[Any]] = []
+    def _give(self, taken: Taken, *, together: bool = False) -> list[int] | None:
+        """The slots of what has left, of small sparks several `together`; None if the node was told nothing."""
         returned: list[list[Any]] = []
-        slots: list[int] = []
-        passed_on = False
+        own: Taken = []
         for future, function in taken:
-            if isinstance(future, Assigned):
-                item = future.give_back()
-                if item is not None:
-                    returned.append(item)
-                passed_on = True
-                continue
-            try:
-                task = self._encode(function, future._content, path_of(future), future.supervised)
-            except (CannotTravelError, UsageError) as error:
-                future._content = error
-                future._status = FAILED
-            else:
-                slots.append(self._send_away(future))
+            if not isinstance(future, Assigned):
+                own.append((future, function))
+            elif (item := future.give_back()) is not None:
+                returned.append(item)
+        exported: list[list[Any]] = []
+        slots: list[int] = []
+        units = self._gatherer.gather(own, len(fast.sparks) + len(own)) if together else _alone(own)
+        for away, function in units:
+            task = away.task or self._encode_lone(away.futures[0], function)
+            if task is not None:
+                slots.append(self._send_away(away))
                 exported.append([slots[-1], pack_task(task)])
                 if len(slots) == FIRST:
                     self._tell(*_exports(exported))
@@ -137,7 +140,16 @@ class Exporter:
             messages.append([local.RETURN, returned])
         if messages:
             self._tell(*messages)
-        return slots if slots or returned or passed_on else None
+        return slots if slots or len(own) < len(taken) else None
+
+    def _encode_lone(self, future: Future[Any], function: Callable[..., Any]) -> Task | None:
+        """The task of a spark that leaves alone; None if it cannot, and its future is full of that."""
+        try:
+            return self._encode(function, future._content, path_of(future), future.supervised)
+        except (CannotTravelError, UsageError) as error:
+            future._content = error
+            future._status = FAILED
+            return None
 
     def place(
         self, node: NodeId, function: Callable[..., Any], args: tuple[Any, ...], path: bytes, supervised: bool | None
@@ -151,7 +163,7 @@ class Exporter:
             task = self._encode(function, args, path, supervised, is_placed=True)
             future: Future[Any] = Future()
             future._function = None
-            self._tell([local.PLACE, self._send_away(future), node, pack_task(task)])
+            self._tell([local.PLACE, self._send_away(Away([future], None)), node, pack_task(task)])
             return future
 
     def check(self, function: Callable[..., Any], args: tuple[Any, ...], path: bytes) -> bytes | None:
@@ -177,14 +189,51 @@ class Exporter:
         with self._exclusive:
             pass
 
-    def arrived(self, slot: int) -> Future[Any] | None:
-        """The future whose outcome has come; None if it was cancelled meanwhile."""
-        return self._away.pop(slot, None)
+    def arrived(self, slot: int, outcome: Outcome) -> tuple[Future[Any] | None, list[Future[Any]]]:
+        """The outcome of what was away has come.
+
+        Returns:
+            A future of those that were away together, for the work behind them, and those that are full now; None and
+            nothing if it was cancelled meanwhile.
+        """
+        away = self._away.pop(slot, None)
+        if away is None:
+            return None, []
+        full, again = away.open(outcome)
+        self._send_again(away, again)
+        return away.futures[0], full
+
+    def hear_of(self, slot: int, parts: Iterable[tuple[int, Packed | None]]) -> list[Future[Any]]:
+        """This has come of a bundle before it has come back itself (`local.PARTS`): the futures that are full now."""
+        with self._exclusive:
+            away = self._away.get(slot)
+            if away is None:
+                return []
+            full, again = away.hear(parts)
+            self._send_again(away, again)
+            return full
 
     def cancel(self, future: Future[Any]) -> bool:
         """Give up a future that is away; whether it was."""
         with self._exclusive:
-            return future._status is AWAY and bool(self._give_up([future._content]))
+            away = self._away.pop(future._content, None) if future._status is AWAY else None
+            if away is None:
+                return False
+            _fail(future)
+            self._forget([away.slot])
+            self._send_again(away, away.empty)  # those that were with it
+            return True
+
+    def _send_again(self, away: Away, places: Iterable[int]) -> None:
+        """These calls of a bundle leave once more, each alone."""
+        with self._exclusive:
+            exported = []
+            for place in places:
+                task = away.lone(place)
+                slot = self._send_away(Away([away.futures[place]], away.expected))
+                exported.append([slot, pack_task(task)])
+            if exported:
+                self._tell(*_exports(exported))
 
     def cancel_below(self, task: Future[Any]) -> None:
         """Give up all futures of a task and of those that run in place of it: those that wait here and those away."""
@@ -192,19 +241,21 @@ class Exporter:
             for future in list(fast.sparks):
                 if is_below(future, task) and take(future) is not None:
                     _fail(future)
-            self._give_up([slot for slot, future in list(self._away.items()) if is_below(future, task)])
+            self._give_up([slot for slot, away in list(self._away.items()) if is_below(away.futures[0], task)])
 
-    def _give_up(self, slots: list[int]) -> list[int]:
-        """Whoever takes a future out of `_away` fills it: its outcome may arrive at the same time."""
-        taken = [(slot, self._away.pop(slot, None)) for slot in slots]
-        given_up = [slot for slot, future in taken if future is not None]
-        for _, future in taken:
-            if future is not None:
-                _fail(future)
-        if given_up:
-            self.pace.forget(given_up)
-            self._tell([local.CANCEL, given_up])
-        return given_up
+    def _give_up(self, slots: list[int]) -> None:
+        """Whoever takes something out of `_away` fills its futures: its outcome may arrive at the same time."""
+        taken = [away for slot in slots if (away := self._away.pop(slot, None)) is not None]
+        for away in taken:
+            for place in away.empty:
+                _fail(away.futures[place])
+        if taken:
+            self._forget([away.slot for away in taken])
+
+    def _forget(self, slots: list[int]) -> None:
+        """Nobody waits for these any more."""
+        self.pace.forget(slots)
+        self._tell([local.CANCEL, slots])
 
     def _encode(
         self,
@@ -239,16 +290,22 @@ class Exporter:
         key = b"" if wish is Wish.NEVER else self._book.key(function, code, payload, args, kwargs, path)
         return key and _memo(wish, key)
 
-    def _send_away(self, future: Future[Any]) -> int:
-        slot = next(self._slots)
-        self._away[slot] = future
-        future._content = slot
-        future._status = AWAY
+    def _send_away(self, away: Away) -> int:
+        slot = away.slot = next(self._slots)
+        self._away[slot] = away
+        for future in away.futures:
+            future._content = slot
+            future._status = AWAY
         return slot
 
 
 def _memo(wish: Wish, key: bytes) -> bytes:
     return (KEEN if wish is Wish.ALWAYS else FAIR) + key
+
+
+def _alone(taken: Taken) -> Iterator[tuple[Away, Callable[..., Any]]]:
+    for future, function in taken:
+        yield Away([future], None), function
 
 
 def _exports(items: list[list[Any]]) -> list[list[Any]]:
@@ -264,7 +321,7 @@ def _take_old(most: int) -> Taken:
     """The oldest half, of the sparks that were made here so many at most."""
     taken: Taken = []
     own = 0
-    wanted = min(EXPORT_MAX, (len(fast.sparks) + 1) // 2)
+    wanted = min(max(EXPORT_MAX, most), (len(fast.sparks) + 1) // 2)
     if use.begun:
         return _take_stealable(list(fast.sparks), wanted, most)
     while fast.sparks and len(taken) < wanted and own < most:

@@ -200,9 +200,12 @@ class Helper:
             self._mail.tell([local.RETURN, [[list(spark.ref), spark.replica] for spark in sparks]])
 
     def _read_mail(self) -> None:
-        """Stop what has been cancelled, hear what tasks have cost, and leave the mail to the main thread."""
+        """Stop what has been cancelled, hear what tasks have cost, send again what comes back; the main thread gets it
+        all."""
         for message in self._mail.glance():
             if message[0] == local.STOP:
                 self._stopper.stop_copies(message[1])
             elif message[0] == local.DELIVER:
                 self._exporter.came_back(message[1], message[2][COST])
+            elif message[0] == local.PARTS:
+                self._exporter.hear_of(message[1], [part for part in message[2] if part[1] is None])

@@ -58,7 +58,7 @@ from hdphrs.wire.code import CodeBook, CodeShelf
 from hdphrs.wire.items import pack_outcome
 from hdphrs.wire.page import Line
 from hdphrs.wire.said import WANTED
-from hdphrs.wire.values import dump_error, load_outcome, pack_result, summary
+from hdphrs.wire.values import dump_error, pack_result, summary
 
 T = TypeVar("T")
 
@@ -85,12 +85,12 @@ class Hub:
         explain: bool = False,
     ) -> None:
         self._line = line
-        self._mail = Mail(link)
+        self._mail = Mail(link, line)
         self._tell = tell = self._mail.tell
         self._book = book = CodeBook(lambda digest, data: tell([local.CODE, digest, data]))
         self._shelf = CodeShelf(book)
         self.roster: Roster = Roster()
-        self._exporter = Exporter(tell, line, book, self.roster, reliable=reliable, ledger=ledger)
+        self._exporter = Exporter(tell, line, book, self.roster, reliable=reliable, ledger=ledger, explain=explain)
         self._meter = Meter(line)
         self._keeper = Keeper(tell, self._exporter.check, self._exporter.check_later, self._meter, ledger=ledger)
         self._noter = Noter(self._meter.ran_s, self._keeper.keep_timed) if ledger else None
@@ -110,6 +110,7 @@ class Hub:
             answer=self._answers.add,
             after=self._after_call,
             refuses=explain,
+            roster=self.roster,
         )
         self._stopper = Stopper(self._exporter, self._meter, line, self._bundles, self._answers.add)
         self._helper = Helper(
@@ -359,40 +360,53 @@ class Hub:
             self._line.run(root.serial, careful=root.careful, again=again)
 
     def _execute(self, future: Future[Any], function: Callable[..., Any]) -> None:
-        started_s = perf_counter()
-        if isinstance(future, Bundle):
-            self._bundles.run(future)
-        elif isinstance(future, Assigned):
-            self._execute_assigned(future)
+        if isinstance(future, Assigned):
+            started_s = perf_counter()
+            if self._answers.gathered:
+                self._pass_on(future.spark.task)
+            if isinstance(future, Bundle):
+                self._bundles.run(future)
+            else:
+                self._execute_assigned(future)
             self._habits.learn(future.spark.task, perf_counter() - started_s, fast.spawned)
         else:
-            future._status = RUNNING
-            self._flush()
-            account = self._meter.open(future, function)
-            if self._strands is not None:
-                self._strands.begin(account)
-            self._enter(root_of(future).assigned, account)
-            error, value = self._call(future, function, future._content, {})
-            if error is None:
-                self._meter.enter(account)
-                self._keeper.keep(future, function, value, account.cost_s, account.ran_s, account)
-            self._enter(None, None)
-            self._meter.close(future)
-            self._meter.credit(future, account.cost_s, Share(account.own_s, account.here_s))
-            if self._strands is not None:
-                self._strands.joined(future, self._strands.end(account))
-            future._content = value if error is None else error
-            future._status = DONE if error is None else FAILED
-            self._waiting.wake(future)
-            fast.ran += 1
+            self._execute_own(future, function)
         self._look_up(future)
+
+    def _execute_own(self, future: Future[Any], function: Callable[..., Any]) -> None:
+        """A spark that was made here.  What the page says of it stays, for mostly the next one is a sibling."""
+        future._status = RUNNING
+        if self._answers.gathered:
+            self._flush()
+        account = self._meter.open(future, function)
+        if self._strands is not None:
+            self._strands.begin(account)
+        root = root_of(future).assigned
+        if root is self._root and self._line.is_calm:
+            self._meter.enter(account)
+            self._helper.stir()
+        else:
+            self._enter(root, account)
+        error, value = self._call(future, function, future._content, {})
+        self._meter.enter(None)
+        self._keeper.watcher.leave()
+        if error is None:
+            self._keeper.keep(future, function, value, account.cost_s, account.ran_s, account)
+        self._meter.close(future)
+        self._meter.credit(future, account.cost_s, Share(account.own_s, account.here_s))
+        if self._strands is not None:
+            self._strands.joined(future, self._strands.end(account))
+        future._content = value if error is None else error
+        future._status = DONE if error is None else FAILED
+        self._waiting.wake(future)
+        fast.ran += 1
 
     def _look_up(self, done: Future[Any]) -> None:
         """A task has ended: look around."""
         if self._stopper.stopping:
             self._stopper.ended(done)
             self._waiting.wake_all()
-        if perf_counter() - self._polled_s > POLL_S:
+        if self._mail.has_come and perf_counter() - self._polled_s > POLL_S:
             self._receive(block=False)
 
     def _after_call(self, call: Root) -> bool:
@@ -407,8 +421,6 @@ class Hub:
     def _execute_assigned(self, future: Assigned) -> None:
         spark = future.spark
         task = spark.task
-        if self._answers.gathered:
-            self._pass_on(task)
         if spark.pieces:
             future.reuse = Reuse(spark, self._exporter.check, self._meter.credit)
         if task.timeout_s:
@@ -441,7 +453,7 @@ class Hub:
         over = alone and self._habits.is_soon_over(following, len(fast.sparks))
         if over and not self._hungry and not self._stacks.ready:
             self._flush(*self._hunger())
-        elif self._answers.are_due(self._habits.took_s(following)):
+        elif self._answers.are_due(self._habits.took_s(following), nobody_waits=alone and not self._line.wanted):
             self._flush()
 
     def _call(
@@ -479,6 +491,8 @@ class Hub:
 
     def _starve(self) -> None:
         """Nothing to run: say so, once, and wait for the node."""
+        if self._root is not None:
+            self._enter(None, None)
         self._flush(*self._hunger())
         if self._waiting.calls:
             self._exporter.finish()  # what the helper thread could not export is full now
@@ -508,6 +522,8 @@ class Hub:
             flush_streams()
 
     def _receive(self, *, block: bool) -> None:
+        if not block and not self._mail.has_come:
+            return
         messages = self._mail.fetch(block=block, for_s=self._timers.left_s() if block and self._timers.calls else None)
         self._polled_s = perf_counter()
         for message in messages:
@@ -515,9 +531,10 @@ class Hub:
                 case [local.DELIVER, slot, outcome, own_s, here_s]:
                     self._hungry = False  # the node takes it back
                     self._exporter.came_back(slot, outcome[COST])
-                    future = self._exporter.arrived(slot)
-                    if future is not None:
-                        self._deliver(future, local.outcome_of(outcome), Share(own_s, here_s))
+                    self._deliver(slot, local.outcome_of(outcome), Share(own_s, here_s))
+                case [local.PARTS, slot, parts]:
+                    for future in self._exporter.hear_of(slot, parts):
+                        self._waiting.wake(future)
                 case [local.START, sparks]:
                     self._hungry = False
                     fast.sparks.extend(reversed([assigned(serial, local.spark_of(spark)) for serial, spark in sparks]))
@@ -540,11 +557,11 @@ class Hub:
                 case _:
                     raise AssertionError(f"not a message for a scheduler: {message!r}")
 
-    def _deliver(self, future: Future[Any], outcome: Outcome, share: Share) -> None:
-        self._meter.credit(future, outcome.cost_s, share)
-        if self._strands is not None:
-            self._strands.joined(future, outcome.span_s)
-        succeeded, content = load_outcome(outcome)
-        future._content = content
-        future._status = DONE if succeeded else FAILED
-        self._waiting.wake(future)
+    def _deliver(self, slot: int, outcome: Outcome, share: Share) -> None:
+        first, full = self._exporter.arrived(slot, outcome)
+        if first is not None:
+            self._meter.credit(first, outcome.cost_s, share)
+            if self._strands is not None:
+                self._strands.joined(first, outcome.span_s)
+        for future in full:
+            self._waiting.wake(future)

@@ -12,13 +12,16 @@ from typing import Any
 from hdphrs.scheduler.end import leave
 from hdphrs.wire import local
 from hdphrs.wire.local import Link
+from hdphrs.wire.page import Line
 
 
 class Mail:
     """That of one scheduler."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, line: Line) -> None:
+        """The node says in the `line` that something has come."""
         self._link = link
+        self._line = line
         self._reading = threading.Lock()
         """Held by whoever reads the link."""
         self._read: list[list[Any]] = []
@@ -30,6 +33,11 @@ class Mail:
             self._link.send(*messages)
         except OSError:
             leave()
+
+    @property
+    def has_come(self) -> bool:
+        """Whether there is probably something to fetch; what has just been written may be seen a moment later."""
+        return self._line.mail or bool(self._read)
 
     def fetch(self, *, block: bool, for_s: float | None = None) -> list[list[Any]]:
         """What has come; at least one message if `block`, unless that would take longer than `for_s`."""
@@ -62,6 +70,7 @@ class Mail:
         return items
 
     def _receive(self, *, block: bool, for_s: float | None = None) -> list[list[Any]]:
+        self._line.take_mail()
         messages = self._link.receive(block=block, for_s=for_s)
         if messages is None:
             leave()

@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 EXPORT_MAX = 64
-"""Sparks in one export."""
+"""Sparks in one export; of small ones, bundles."""
 
 PAYS = 4.0
 """Exporting pays if the tasks run so many times as long as it takes this scheduler to export them: their way through
@@ -56,8 +56,8 @@ class Pace:
         return self._clock() < self.rest_until_s
 
     def allow(self) -> int:
-        """How many sparks may leave now: 0 during a rest, a single one to see whether it pays, twice as many each time
-        while it does."""
+        """How many sparks, or bundles of them, may leave now: 0 during a rest, one to see whether it pays, and twice as
+        many each time while it does."""
         if self.is_resting:
             return 0
         self.rest_until_s = 0.0

@@ -1,9 +1,9 @@
 """Bundles: calls of one kind that travel from the program, or a task, to a scheduler, and back, as one task.
 
-What lives here: what the payload of such a task holds, the data of its outcome, and how many calls make one (decision
-16).  Which calls go together is for `hdphrs/program/calls.py` to say, and how they are
-run for `hdphrs/scheduler/bundles.py`.  Nobody between knows that a task is a bundle, but for its path, by which it can
-be told.
+What lives here: what the payload of such a task holds, the data of its outcome, and how many calls make one (decisions
+16 and 31).  Which calls go together is for `hdphrs/program/calls.py` and `hdphrs/scheduler/away.py` to say, and how
+they are run for `hdphrs/scheduler/bundles.py`.  Nobody between knows that a task is a bundle, but for its path, by
+which it can be told.
 
 A bundle has a path that no task has; its calls keep their own.  They are all of one function, whose digest, name and
 supervision are those of the task.
@@ -39,8 +39,8 @@ RETURNED = Outcome(Verdict.LOST, b"")
 WHOLE_BYTES_MIN: Final = 1 << 14
 """A call of this size goes alone."""
 
-BUNDLE_S: Final = 4e-3
-"""How long a bundle is to take; what surrounds it takes 0.1 to 0.3 ms of processor time."""
+BUNDLE_S: Final = 8e-3
+"""How long a bundle is to take; what surrounds it takes some 0.5 ms of processor time in three processes."""
 
 CALLS_MAX: Final = 512
 """Calls of one bundle."""

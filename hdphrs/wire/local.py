@@ -40,14 +40,18 @@ CANCEL: Final = 17  # [CANCEL, [slot, ...]]: nobody waits for these futures any 
 ABOUT: Final = 14  # [ABOUT, serial, summary]: the arguments of a task that has crashed before, and is tried again
 BEGUN: Final = 19  # [BEGUN, ref, replica]: a task begins that may run for so long only
 STUCK: Final = 20  # [STUCK, serial, name, path]: its core is kept by a cancelled child, of this name and at this path
-CALLED: Final = 33  # [CALLED, more]: calls of bundles that have been run beyond one for each bundle answered
+CALLED: Final = 33  # [CALLED, more, made]: calls of bundles that have been run beyond one for each bundle answered; and
+# of these, the sparks of tasks
 FOUND: Final = 30  # [FOUND, topic, rank, find], both ways: what a task of a search has found, see api/board.py
 SAID: Final = 31  # [SAID, [item, ...]]: what tasks say, see said.py; from the root node to the program [SAID, bundle]
 
 # From the node.
 START: Final = 9  # [START, [[serial, spark], ...]]
 DELIVER: Final = 10  # [DELIVER, slot, outcome]; to a scheduler [DELIVER, slot, outcome, own_s, here_s]
-PARTS: Final = 32  # [PARTS, [[path, outcome], ...]]: to the program, of bundles that have not been answered
+PARTS: Final = (
+    32  # [PARTS, [[path, outcome], ...]]: to the program, of bundles that have not been answered; by the node
+)
+# from scheduler to scheduler: [PARTS, ref, [[place, outcome or None], ...]], and then [PARTS, slot, ...] (decision 31)
 NODES: Final = 11  # [NODES, [[id, host, slots], ...]]: who is alive, self first; the host is empty if not known yet
 HEARD: Final = 34  # [HEARD]: to the program, of CANCEL: a thread that reads looks again whether it must wait
 QUIT: Final = 12  # [QUIT]

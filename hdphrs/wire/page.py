@@ -126,15 +126,33 @@ class Line:
         """Whether somebody is hungry, asked or not."""
         return self._bytes[2] != 0
 
+    def post(self) -> None:
+        """The node's part: something has been written to the link."""
+        self._bytes[3] = True
+
     def want(self, wanted: bool) -> None:
         """The node's part: somebody is hungry, or nobody."""
         self._bytes[2] = wanted
         self._bytes[0] = wanted
 
     @property
+    def mail(self) -> bool:
+        """Whether the node has written something to the link since this was cleared: a look costs no system call."""
+        return self._bytes[3] != 0
+
+    def take_mail(self) -> None:
+        """The scheduler is about to look; what is written from now on is mail again."""
+        self._bytes[3] = False
+
+    @property
     def careful(self) -> bool:
         """Whether every child is to be exported at once."""
         return self._bytes[1] & CAREFUL != 0
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether the running task is neither careful nor asked at each spawn."""
+        return self._bytes[1] == 0
 
     def run(self, serial: int, *, careful: bool, again: bool) -> None:
         """The task of this serial number is on the stack from now on, and how it runs; 0 for none."""

@@ -1,4 +1,4 @@
-"""Short calls that the program spawns, and which travel in bundles (decision 16), on real processes."""
+"""Short calls that the program spawns, or a task, and which travel in bundles (decisions 16, 31), on real processes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ MIXED = """
     from random import Random
     from pathlib import Path
 
-    seed, folder = int(sys.argv[1]), Path(sys.argv[2])
-    chance = Random(seed)
+    seed, folder, where = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 
     def spin(seconds):
         end_s = time.perf_counter() + seconds
@@ -37,6 +36,9 @@ MIXED = """
     def sometimes(n):
         if n % 97 == 13:
             spin(0.2)
+        return seldom(n)
+
+    def seldom(n):
         if n % 31 == 7:
             raise ValueError(f"unlucky {n}")
         return [n]
@@ -46,7 +48,15 @@ MIXED = """
             os._exit(9)
         return n
 
+    def some(n):
+        spin(0.0002)
+        return n
+
     def plain(function, n):
+        if function is some:
+            return n
+        if function is sometimes:
+            function = seldom
         if function is poisonous and n % 401 == 100:
             return "task poisonous(" + str(n) + ") took down its process 3 times"
         if function is nested:
@@ -66,29 +76,35 @@ MIXED = """
         except hdphrs.errors.TaskCrashedError as error:
             return str(error).split(",")[0]
 
-    calls = [(chance.choice([cheap, cheap, nested, sometimes, poisonous]), n) for n in range(1500)]
-    (folder / "begun").touch()
-    futures = [hdphrs.spawn(*call) for call in calls]
-    unwanted = set(chance.sample(range(len(calls)), 30))
-    cancelled = {n for n in unwanted if futures[n].cancel()}
-    spin = int  # not here again
-    for n, (call, future) in enumerate(zip(calls, futures)):
-        expected = "cancelled" if n in cancelled else plain(*call)
-        assert outcome(future) == expected, (n, call, outcome(future), expected)
-    print("right")
+    def everything():
+        chance = Random(seed)
+        calls = [(chance.choice([cheap, some, nested, sometimes, poisonous]), n) for n in range(1500)]
+        (folder / "begun").touch()
+        futures = [hdphrs.spawn(*call) for call in calls]
+        unwanted = set(chance.sample(range(len(calls)), 30))
+        cancelled = {n for n in unwanted if futures[n].cancel()}
+        for n, (call, future) in enumerate(zip(calls, futures)):
+            expected = "cancelled" if n in cancelled else plain(*call)
+            assert outcome(future) == expected, (n, call, outcome(future), expected)
+        return "right"
+
+    print(hdphrs.run(everything) if where == "in a task" else everything())
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(RUNS))
-@pytest.mark.parametrize("nodes", [1, 2, 4])
+@pytest.mark.parametrize(
+    ("nodes", "cores", "where"),
+    [(1, 1, "here"), (2, 1, "here"), (4, 1, "here"), (1, 3, "in a task"), (2, 1, "in a task")],
+)
 def test_any_mix_of_calls_comes_to_the_same_as_in_plain_python_whoever_dies(
-    cluster: Cluster, nodes: int, seed: int
+    cluster: Cluster, nodes: int, cores: int, where: str, seed: int
 ) -> None:
     cluster.recorded = True
     chance = Random(f"{nodes} {seed}")
     program = cluster.write(MIXED)
-    process = cluster.start("--local-nodes", nodes, program, seed, cluster.folder)
+    process = cluster.start("--local-nodes", nodes, "--cores", cores, program, seed, cluster.folder, where)
     eventually((cluster.folder / "begun").exists, DEADLINE_S, "the beginning")
     for _ in range(chance.randrange(3)):
         signal.sigtimedwait([], chance.uniform(0.05, 0.5))
@@ -151,6 +167,75 @@ def test_a_call_that_waits_for_its_sibling_in_the_same_bundle_gets_it(cluster: C
     completed = cluster.run("--local-nodes", 2, "--cores", 1, program, cluster.folder / "go")
     assert completed.returncode == 0, completed.stderr
     assert completed.stdout == "124500\n250\n"
+
+
+def test_a_call_of_a_tasks_bundle_that_takes_long_holds_up_no_other(cluster: Cluster) -> None:
+    """One that another scheduler has got goes on when all others have come."""
+    program = cluster.write(
+        """
+        import hdphrs, os, sys, time
+        from pathlib import Path
+
+        folder = Path(sys.argv[1])
+
+        def step(home, n):
+            end_s = time.perf_counter() + 0.3e-3
+            while time.perf_counter() < end_s:
+                pass
+            if n > 1000 and os.getpid() != home:
+                try:
+                    (folder / "waits").touch(exist_ok=False)
+                except FileExistsError:
+                    return n
+                while not (folder / "go").exists():
+                    time.sleep(0.001)
+            return n
+
+        def main():
+            futures = [hdphrs.spawn(step, os.getpid(), n) for n in range(3000)]
+            for number, future in enumerate(hdphrs.as_completed(futures), 1):
+                if number == len(futures) - 1:
+                    (folder / "go").touch()
+            return sum(map(hdphrs.get, futures))
+
+        print(hdphrs.run(main))
+        """
+    )
+    completed = cluster.run("--cores", 2, program, cluster.folder)
+    assert (completed.returncode, completed.stdout) == (0, "4498500\n"), completed.stderr
+
+
+def test_a_poisonous_call_of_a_tasks_bundle_fails_alone(cluster: Cluster) -> None:
+    cluster.recorded = True
+    program = cluster.write(
+        """
+        import hdphrs, hdphrs.errors, os, time
+
+        def step(n):
+            end_s = time.perf_counter() + 0.2e-3
+            while time.perf_counter() < end_s:
+                pass
+            if n == 1617:
+                os._exit(7)
+            return n
+
+        def value(future):
+            try:
+                return hdphrs.get(future)
+            except hdphrs.errors.TaskCrashedError as error:
+                return str(error).split(":")[0]
+
+        def main():
+            return [value(future) for future in [hdphrs.spawn(step, n) for n in range(2000)]]
+
+        values = hdphrs.run(main)
+        assert [n for n, value in enumerate(values) if value != n] == [1617]
+        print(values[1617])
+        """
+    )
+    completed = cluster.run("--cores", 2, program)
+    assert completed.returncode == 0, completed.stderr
+    assert completed.stdout == "task step(1617) took down its process 3 times, and is given up\n"
 
 
 def test_a_cancelled_call_of_a_bundle_ends_and_its_siblings_come(cluster: Cluster) -> None:

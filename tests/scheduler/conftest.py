@@ -7,7 +7,19 @@ from collections.abc import Iterator
 
 import pytest
 
+from hdphrs.api import future as fast
+from hdphrs.api.options import use
+from tests.scheduler.test_export import Desk, assigned
 from tests.scheduler.test_process import FakeNode
+
+
+@pytest.fixture
+def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    monkeypatch.setattr(use, "begun", False)  # another test of this process may have used options of tasks
+    fast.current, fast.spawned = assigned(0), 0
+    yield Desk()
+    fast.current = None
+    fast.sparks.clear()
 
 
 @pytest.fixture

@@ -18,6 +18,9 @@ from tests.scheduler.test_process import FakeNode
 TASK = Task("f", bytes(16), b"code", b"")
 OTHER = Task("g", bytes(16), b"code", b"")
 
+OF_A_TASK: list[Any] = [[0, 1, 0], 0, [0, b"", [], 0.0, 0.0], 0.0, 0.0]
+OF_THE_PROGRAM: list[Any] = [[0, 0, 0], *OF_A_TASK[1:]]
+
 
 def test_what_was_short_last_time_is_soon_over() -> None:
     habits = Habits()
@@ -43,13 +46,25 @@ def test_long_tasks_and_tasks_that_spawn_leave_something_to_do() -> None:
 
 def test_results_wait_for_each_other_if_the_next_task_is_short() -> None:
     answers = Answers()
-    answers.add([])
-    assert not answers.are_due(0.0)
-    assert answers.are_due(None)
-    assert answers.are_due(2 * WAIT_S)
+    answers.add(OF_A_TASK)
+    assert not answers.are_due(0.0, nobody_waits=False)
+    assert answers.are_due(None, nobody_waits=False)
+    assert answers.are_due(2 * WAIT_S, nobody_waits=False)
     for _ in range(GATHERED_MAX - 1):
-        answers.add([])
-    assert answers.are_due(0.0)
+        answers.add(OF_A_TASK)
+    assert answers.are_due(0.0, nobody_waits=False)
+
+
+def test_results_wait_while_all_schedulers_have_something_to_do_but_not_those_of_the_program() -> None:
+    answers = Answers()
+    answers.add(OF_A_TASK)
+    assert not answers.are_due(2 * WAIT_S, nobody_waits=True)
+    assert answers.are_due(None, nobody_waits=True)
+    answers.add(OF_THE_PROGRAM)
+    assert answers.are_due(2 * WAIT_S, nobody_waits=True)
+    answers.take()
+    answers.add(OF_A_TASK)
+    assert not answers.are_due(2 * WAIT_S, nobody_waits=True)
 
 
 def short() -> None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
-
-import pytest
 
 from hdphrs.api import future as fast
 from hdphrs.api.future import spawn
-from hdphrs.api.options import use
 from hdphrs.api.places import NodeInfo, Roster
 from hdphrs.protocol.tasks import PROGRAM, ROOT, Spark, Task, TaskRef
 from hdphrs.scheduler.assigned import Assigned
@@ -34,8 +30,9 @@ class Desk:
         self.rests = 0
         self.insists = False
         """Whether the node is hungry again before it has been told all."""
-        roster = Roster([NodeInfo(ROOT, "near", 1)])
-        self.exporter = Exporter(self._tell, self.line, CodeBook(lambda digest, data: None), roster, reliable=True)
+        self.roster = Roster([NodeInfo(ROOT, "near", 1)])
+        book = CodeBook(lambda digest, data: None)
+        self.exporter = Exporter(self._tell, self.line, book, self.roster, reliable=True)
         self.exporter.on_rest = self._on_rest
 
     def _tell(self, *messages: list[Any]) -> None:
@@ -59,15 +56,6 @@ class Desk:
             self.exporter.export()
             for slot in self.slots():
                 self.exporter.came_back(slot, TINY_S)
-
-
-@pytest.fixture
-def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    monkeypatch.setattr(use, "begun", False)  # another test of this process may have used options of tasks
-    fast.current, fast.spawned = assigned(0), 0
-    yield Desk()
-    fast.current = None
-    fast.sparks.clear()
 
 
 def test_hunger_that_comes_back_while_the_node_is_being_told_is_not_forgotten(desk: Desk) -> None:

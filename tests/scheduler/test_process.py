@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import socket
 import subprocess
 import threading
 from collections.abc import Callable, Collection
@@ -19,7 +20,7 @@ from hdphrs.protocol.tasks import PROGRAM, ROOT, Crash, Outcome, Piece, Spark, T
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook
 from hdphrs.wire.items import pack_outcome, pack_spark, unpack_outcome, unpack_task
-from hdphrs.wire.page import Page
+from hdphrs.wire.page import Line, Page
 from hdphrs.wire.settings import NodeSettings
 from hdphrs.wire.values import dump_result, load_outcome
 
@@ -28,6 +29,18 @@ DEADLINE_S = 60.0
 
 SKIPPED = (local.HUNGRY, local.READY, local.CODE, local.ABOUT, local.REUSED, local.KEEP)
 """The last: whatever child the scheduler was held up in has run for long, and is kept."""
+
+
+class PostingLink(local.Link):
+    """A node's: it says in the page that something has come."""
+
+    def __init__(self, sock: socket.socket, line: Line) -> None:
+        super().__init__(sock)
+        self.line = line
+
+    def send(self, *messages: list[Any]) -> None:
+        super().send(*messages)
+        self.line.post()
 
 
 class FakeNode:
@@ -40,7 +53,7 @@ class FakeNode:
         assert isinstance(self.process.process, subprocess.Popen)
         self.popen: subprocess.Popen[bytes] = self.process.process
         self.process.work.settimeout(DEADLINE_S)
-        self.link = local.Link(self.process.work)
+        self.link = PostingLink(self.process.work, self.process.line)
         self.book = CodeBook(lambda digest, data: self.link.send([local.CODE, digest, data]))
         self.serial = 0
         self.heard: list[list[Any]] = []
