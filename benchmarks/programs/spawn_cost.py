@@ -14,6 +14,7 @@ from typing import Any
 
 from benchmarks.programs.fib_cost import Fib, plain_fib, spawned_fib
 from hdphrs.api import future as fast
+from hdphrs.wire.page import Page
 
 KINDS: dict[str, Fib] = {"plain": plain_fib, "spawned": spawned_fib}
 
@@ -41,7 +42,9 @@ def bytecodes_of(fib: Fib, number: int) -> int:
 
 def main() -> None:
     kind, number, *options = sys.argv[1:]
-    fast.current = fast.Future()  # the first task, which a scheduler would have begun
+    fast.here.task = first = fast.Future[int]()  # the task that a scheduler would have begun
+    first._spawned = 0
+    fast.demand = Page.create(1).line(0).flags
     if options:
         print(bytecodes_of(KINDS[kind], int(number)))
     else:

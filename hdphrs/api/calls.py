@@ -37,16 +37,17 @@ def spawn_at(where: Where, function: Callable[P, T], /, *args: P.args, **kwargs:
 
 def supervised_spawn(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
     """`spawn` for skeletons whose name ends in FT: supervised even in an --unreliable run."""
-    if fast.current is None:
+    parent = fast.here.task
+    if parent is None:
         return state.port.spawn(function, args, kwargs, True)
     future: Future[T] = SupervisedFuture()
     future._function = Keywords(function, **kwargs) if kwargs else function
     future._content = args
-    future._parent = fast.current
-    future._index = fast.spawned
-    fast.spawned += 1
+    future._parent = parent
+    future._index = parent._spawned
+    parent._spawned += 1
     fast.sparks.append(future)
-    if fast.demand[0]:
+    if fast.demand:
         state.port.export()
     return future
 

@@ -13,13 +13,14 @@ A future is *taken* by whoever reads `_function` and then sets it to None.  The 
 interpreter switches threads only at calls, function starts and backward jumps, and there is none between them
 (`tests/api/test_future.py` disassembles the code to check that).  Hence three parties may compete for a spark without a
 lock: `get`, the scheduler's loop, and the helper thread that exports on behalf of a long task.  A taken future may stay
-in the deque for a while, as a tombstone.
+in the deque for a while, as a tombstone: `get` removes it if it is the newest, the one below that, or the oldest.
 
 While `_function` is set, `_content` holds the arguments; afterwards it holds the value (`_status` DONE), the exception
 (FAILED), or the slot by which the node knows the future (AWAY).  `_status` is not set at all while a task runs in
 place, so that the fast path stores it only once.
 
 `_parent` and `_index` are the task's path: they name it across re-execution, and are digested only on export.
+`_spawned` is how many children it has spawned; it is there once the task runs.
 """
 
 from __future__ import annotations
@@ -69,12 +70,13 @@ class Future(Generic[T]):
     task.
     """
 
-    __slots__ = ("_content", "_function", "_index", "_parent", "_status")
+    __slots__ = ("_content", "_function", "_index", "_parent", "_spawned", "_status")
 
     _function: Callable[..., T] | None
     _content: Any
     _parent: Any
     _index: int
+    _spawned: int
     _status: Status
 
     supervised: bool | None = None
@@ -166,14 +168,20 @@ state: Final = State()
 sparks: deque[Future[Any]] = deque()
 """The private deque: oldest spark left, newest right."""
 
-current: Future[Any] | None = None
-"""The task whose code is running; None in a program, which has no deque and runs no task."""
 
-spawned: int = 0
-"""How many children `current` has spawned."""
+class Here:
+    """What this process does; attributes of an object, since to store a global takes ten times as long."""
 
-ran: int = 0
-"""Sparks of this process that have been run by it."""
+    __slots__ = ("ran", "task")
+
+    def __init__(self) -> None:
+        self.task: Future[Any] | None = None
+        """The one whose code is running; None in a program, which has no deque and runs no task."""
+        self.ran: int = 0
+        """Sparks of this process that have been run by it."""
+
+
+here: Final = Here()
 
 _tombstones = 0
 
@@ -189,9 +197,9 @@ keep = keep_nothing
 """Called with a watched task, its function and its value when it has been run in place, and before anybody sees the
 value; set by whoever sets `watched`."""
 
-demand: memoryview = memoryview(bytearray(2)).cast("H")
-"""One number that a scheduler shares with its node: not 0 when somebody is hungry, or the task runs carefully or a
-second time."""
+demand: object = False
+"""True when somebody is hungry, or the task runs carefully or a second time: a number that a scheduler shares with its
+node."""
 
 
 class Keywords(partial[T]):
@@ -226,8 +234,7 @@ def spawn(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Fut
         CannotTravelError: in a program, at once, when function or arguments do not pickle.  Inside a task the same
             error is the result of the task, and only when the task really has to travel.
     """
-    global spawned
-    parent = current
+    parent = here.task
     if parent is None:
         return state.port.spawn(function, args, kwargs, None)
     if kwargs:
@@ -236,10 +243,10 @@ def spawn(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Fut
     future._function = function
     future._content = args
     future._parent = parent
-    future._index = spawned
-    spawned += 1
+    future._index = index = parent._spawned
+    parent._spawned = index + 1
     sparks.append(future)
-    if demand[0]:
+    if demand:
         state.port.export()
     return future
 
@@ -255,25 +262,29 @@ def get(future: Future[T]) -> T:
         TaskCrashedError: the task took down as many scheduler processes as it has attempts.
         RootLostError: the root node is gone.
     """
-    global current, spawned, ran
     function = future._function
     if function is not None:
         future._function = None
-        caller = current
-        index = spawned
+        now = here
+        caller = now.task
         try:
             try:
                 top = sparks.pop()
                 if top is not future:
-                    try:
-                        _unbury(top, future)
-                    except RecursionError:
+                    try:  # the first of a pair is below; in the order of the spawns each is the oldest
+                        below = sparks.pop()
+                        if below is not future:
+                            sparks.append(below)
+                            oldest = sparks.popleft()
+                            if oldest is not future:
+                                sparks.appendleft(oldest)
+                                _count_tombstone()
+                    finally:
                         sparks.append(top)
-                        raise
             except IndexError:
                 pass  # the helper thread has just removed it, and will see that it is taken
-            current = future
-            spawned = 0
+            future._spawned = 0
+            now.task = future
             args = future._content
             value = function(args[0]) if len(args) == 1 else function(*args)
         except BaseException as error:
@@ -287,9 +298,8 @@ def get(future: Future[T]) -> T:
             future._status = DONE
             return value
         finally:
-            ran += 1
-            current = caller
-            spawned = index
+            now.ran += 1
+            now.task = caller
     status = getattr(future, "_status", None)
     if status is DONE:
         return future._content  # type: ignore[no-any-return]
@@ -304,19 +314,6 @@ def take(future: Future[Any]) -> Callable[..., Any] | None:
     if function is not None:
         future._function = None
     return function
-
-
-def _unbury(top: Future[Any], future: Future[Any]) -> None:
-    """Put `top` back, which was not `future`, and take `future` out of the deque if it is the one below."""
-    try:
-        below = sparks.pop()
-    except IndexError:
-        sparks.append(top)
-        return
-    if below is not future:
-        sparks.append(below)
-        _count_tombstone()
-    sparks.append(top)
 
 
 def _count_tombstone() -> None:

@@ -121,7 +121,7 @@ def sequential() -> Iterator[None]:
     Raises:
         UsageError: inside a task, which has a scheduler already.
     """
-    if fast.current is not None:
+    if fast.here.task is not None:
         raise UsageError("sequential(): not inside a task; enter it in the program")
     before = state.port
     state.port = SequentialPort()

@@ -75,12 +75,12 @@ def run_initialized(token: bytes, data: bytes, function: Callable[..., T], /, *a
 def _initialize(token: bytes, data: bytes) -> None:
     """Run an initializer, which belongs to the process and to no task: it cannot spawn, so that nothing runs before it
     is through."""
-    caller, fast.current = fast.current, None
+    caller, fast.here.task = fast.here.task, None
     try:
         initializer, args = loads(data)
         initializer(*args)
     except BaseException as error:
         raise InitializerFailed(f"{type(error).__name__}: {error}") from error
     finally:
-        fast.current = caller
+        fast.here.task = caller
     _initialized.add(token)

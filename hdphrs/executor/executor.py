@@ -194,7 +194,7 @@ class Executor(StandardExecutor):
 
 def is_inside() -> bool:
     """Whether calls are made by a task, or in sequential mode."""
-    return fast.current is not None or not isinstance(state.port, Unattached | ProgramPort)
+    return fast.here.task is not None or not isinstance(state.port, Unattached | ProgramPort)
 
 
 def _results(

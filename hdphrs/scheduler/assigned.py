@@ -56,6 +56,7 @@ class Assigned(Root):
     def __init__(self, serial: int, spark: Spark) -> None:
         self._function: Callable[..., Any] | None = undecoded
         self._parent = None
+        self._spawned = 0
         self.serial: int = serial
         self.spark: Spark = spark
         self.careful: bool = bool(spark.crashes)

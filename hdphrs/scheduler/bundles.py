@@ -145,6 +145,7 @@ class Call(Root):
     def __init__(self, bundle: Bundle, place: int) -> None:
         self._function = None
         self._parent = None
+        self._spawned = 0
         self.bundle: Bundle = bundle
         self.place: int = place
 
@@ -221,6 +222,7 @@ class Bundles:
                 call = Call(bundle, bundle.unstarted.popleft())
                 self._meter.lend(call, account)
                 self._run(bundle, call)
+                bundle._spawned = call._spawned
                 self._meter.close(call)
                 if self._after(call):
                     break
@@ -266,17 +268,17 @@ class Bundles:
         function, arguments = bundle.function, bundle.calls.arguments[place]
         try:
             if function is not None and type(arguments) is tuple:
-                fast.current, fast.spawned = call, 0
+                fast.here.task = call
                 value = function(*arguments)
             else:
                 function, args, kwargs = self._decode(bundle, place)
-                fast.current, fast.spawned = call, 0
+                fast.here.task = call
                 value = function(*args, **kwargs)
         except BaseException as error:  # whatever it raises is its outcome, SystemExit too
-            fast.current = None
+            fast.here.task = None
             self._keep(bundle, place, dump_error(bundle.spark.task.name, error))
         else:
-            fast.current = None
+            fast.here.task = None
             if type(value) in SMALL:
                 bundle.values[place] = value
             else:

@@ -146,7 +146,8 @@ class Helper:
         return None if pause_s == inf else ceil(pause_s * 1000)
 
     def _state(self) -> tuple[int, ...]:
-        return self._line.running, id(fast.current), fast.ran, fast.spawned
+        task = fast.here.task
+        return self._line.running, id(task), fast.here.ran, 0 if task is None else task._spawned
 
     def _obey(self, asked: bytes) -> None:
         if LOOK in asked:

@@ -152,18 +152,18 @@ class Hub:
     def place(
         self, node: NodeId, function: Callable[..., T], args: tuple[Any, ...], supervised: bool | None
     ) -> Future[T]:
-        parent = fast.current
+        parent = fast.here.task
         if parent is None:
             raise UsageError("spawn_at: this code runs in a scheduler process but belongs to no task")
         self._stopper.check()
-        path = child_path(path_of(parent), fast.spawned)
+        path = child_path(path_of(parent), parent._spawned)
         future = self._finished_before(path, function, args)
         if future is None:
             future = self._exporter.place(node, function, args, path, supervised)
             future._parent = parent
             if self._strands is not None:
                 self._strands.spawned(future)
-        fast.spawned += 1
+        parent._spawned += 1
         return future
 
     def bell(self) -> Bell:
@@ -213,11 +213,11 @@ class Hub:
         return future._status is DONE or future._status is FAILED
 
     def topic(self) -> bytes:
-        parent = fast.current
+        parent = fast.here.task
         if parent is None or threading.get_ident() != self._thread:
             raise UsageError("rng: this code runs in a scheduler process but in no task's own thread")
-        path = child_path(path_of(parent), fast.spawned)
-        fast.spawned += 1
+        path = child_path(path_of(parent), parent._spawned)
+        parent._spawned += 1
         return path
 
     def key(self) -> bytes:
@@ -225,12 +225,15 @@ class Hub:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        index = fast.spawned
-        fast.spawned = beside(index)
+        parent = fast.here.task
+        if parent is None:
+            raise UsageError("aside: this code runs in a scheduler process but belongs to no task")
+        index = parent._spawned
+        parent._spawned = beside(index)
         try:
             yield
         finally:
-            fast.spawned = index + 1
+            parent._spawned = index + 1
 
     def tell(self, topic: bytes, rank: float, find: object) -> None:
         self._finds.tell(topic, rank, find)
@@ -311,12 +314,12 @@ class Hub:
 
     def _suspend(self) -> None:
         """Leave the running task where it is until somebody has its greenlet go on."""
-        task = fast.current, fast.spawned, self._root, self._meter.account, self._keeper.watcher.leave()
+        task = fast.here.task, self._root, self._meter.account, self._keeper.watcher.leave()
         if isinstance(self._root, Bundle):
             self._bundles.pass_on(self._root)
         self._enter(None, None)
         self._stacks.suspend()
-        fast.current, fast.spawned, root, account, sample = task
+        fast.here.task, root, account, sample = task
         self._enter(root, account)
         self._keeper.watcher.resume(sample)
 
@@ -368,7 +371,7 @@ class Hub:
                 self._bundles.run(future)
             else:
                 self._execute_assigned(future)
-            self._habits.learn(future.spark.task, perf_counter() - started_s, fast.spawned)
+            self._habits.learn(future.spark.task, perf_counter() - started_s, future._spawned)
         else:
             self._execute_own(future, function)
         self._look_up(future)
@@ -399,7 +402,7 @@ class Hub:
         future._content = value if error is None else error
         future._status = DONE if error is None else FAILED
         self._waiting.wake(future)
-        fast.ran += 1
+        fast.here.ran += 1
 
     def _look_up(self, done: Future[Any]) -> None:
         """A task has ended: look around."""
@@ -463,14 +466,14 @@ class Hub:
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
     ) -> tuple[BaseException | None, Any]:
-        fast.current = future
-        fast.spawned = 0
+        future._spawned = 0
+        fast.here.task = future
         try:
             return None, function(*args, **kwargs)
         except BaseException as error:  # whatever a task raises is its outcome, SystemExit too
             return error, None
         finally:
-            fast.current = None
+            fast.here.task = None
 
     # ---- pieces ----------------------------------------------------------------------------------------------
 
@@ -482,7 +485,7 @@ class Hub:
             return None
         future: Future[T] = Future()
         future._function = None
-        future._parent = fast.current
+        future._parent = fast.here.task
         fill(future, piece.outcome)
         self._meter.credit(future, piece.outcome.cost_s)
         return future
@@ -506,7 +509,7 @@ class Hub:
         if self._hungry:
             return []
         self._hungry = True
-        ran, self._reported = fast.ran - self._reported, fast.ran
+        ran, self._reported = fast.here.ran - self._reported, fast.here.ran
         return [[local.HUNGRY, ROOM, ran]]
 
     def _flush(self, *more: list[Any]) -> None:

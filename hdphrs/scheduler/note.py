@@ -50,7 +50,7 @@ class Timed(Wrapped):
         self._keep = keep
 
     def __call__(self, *args: Any) -> Any:
-        future = fast.current
+        future = fast.here.task
         assert future is not None, "only tasks are timed"
         began_s = self._clock()
         value = self.function(*args)
@@ -70,12 +70,12 @@ class Noter:
         self.on: bool = False
         self._clock = clock
         self._keep = keep
-        self._ran = fast.ran
+        self._ran = fast.here.ran
         self._timed: dict[int, Timed] = {}
 
     def look(self) -> bool:
         """In the helper thread, now and then; whether tasks are timed from now on that were not before."""
-        ran, self._ran = fast.ran - self._ran, fast.ran
+        ran, self._ran = fast.here.ran - self._ran, fast.here.ran
         was_on, self.on = self.on, ran <= FEW
         if not self.on or was_on:
             return False

@@ -73,12 +73,12 @@ class Stopper:
         Raises:
             Cancelled: it is to end.
         """
-        if self.stopping and self._is_stopping(fast.current):
+        if self.stopping and self._is_stopping(fast.here.task):
             raise Cancelled("the task was cancelled")
 
     def check_spawn(self) -> None:
         """As `check`, for a task that has just pushed a spark: that vanishes."""
-        if self._is_stopping(fast.current):
+        if self._is_stopping(fast.here.task):
             with suppress(IndexError):
                 take(fast.sparks.pop())
             raise Cancelled("the task was cancelled")
@@ -98,7 +98,7 @@ class Stopper:
         serial, account = self._line.running, self._meter.account
         if not late or account is None:
             return []
-        task = fast.current
+        task = fast.here.task
         stubborn: Future[Any] | None = None
         is_running = False  # what has been set aside stays `current` until something else begins
         while task is not None:

@@ -86,7 +86,7 @@ class Strands:
 
     def run_in_place(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """Call the function of the child that has just become the running task."""
-        future, account = fast.current, self._meter.account
+        future, account = fast.here.task, self._meter.account
         assert future is not None
         assert account is not None
         stack = self._stacks[account]

@@ -97,7 +97,7 @@ class Voice:
     def say_record(self, attributes: dict[str, Any]) -> None:
         """A log record."""
         if self._may(1):
-            self._say([said.RECORD, _who(fast.current), attributes])
+            self._say([said.RECORD, _who(fast.here.task), attributes])
 
     def finish(self) -> None:
         """Results leave: whatever has begun a line has ended it."""
@@ -151,7 +151,7 @@ class Voice:
             self._show_warning(message, category, filename, lineno, file, line)
         elif self._may(1):
             kind = f"{category.__module__}.{category.__qualname__}"
-            self._say([said.WARNING, _who(fast.current), _clean(message), _clean(kind), _clean(filename), lineno])
+            self._say([said.WARNING, _who(fast.here.task), _clean(message), _clean(kind), _clean(filename), lineno])
 
     def _fork(self) -> None:
         """A child of a task has no link; the node reads what it writes to the descriptors."""
@@ -180,7 +180,7 @@ class Mouth(io.BufferedIOBase):
         data = bytes(data)
         if self._voice.forked:
             return os.write(self._stream, data)
-        author = fast.current
+        author = fast.here.task
         text = self.begun.pop(author, b"") + data
         lines, newline, rest = text.rpartition(b"\n")
         if len(rest) > PARTIAL_BYTES_MAX:
@@ -195,7 +195,7 @@ class Mouth(io.BufferedIOBase):
 
     def flush(self) -> None:
         """The program's first task wants to see its line as far as it goes; others mix with others."""
-        author = fast.current
+        author = fast.here.task
         if author in self.begun and self._voice.is_main(author):
             self._voice.say_text(self._stream, author, self.begun.pop(author))
 

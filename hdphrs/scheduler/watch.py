@@ -56,7 +56,7 @@ class Watcher:
         about_s = (now_s + (looked_s if looked_s < now_s else 0.0)) / 2  # those that are new, on the average
         new = Since(about_s, now_s)
         futures: list[Future[Any]] = []
-        future = fast.current
+        future = fast.here.task
         while future is not None and future._parent is not None and len(futures) < DEPTH_MAX:
             futures.append(future)
             future = future._parent

@@ -20,6 +20,7 @@ A scheduler reads the first two bytes as one number at each spawn.  The last lin
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
 import tempfile
@@ -106,8 +107,8 @@ class Line:
     """One scheduler's part of the page."""
 
     def __init__(self, view: memoryview) -> None:
-        self.flags: memoryview[int] = view[:2].cast("H")
-        """Not 0 when a spawn should export."""
+        self.flags: ctypes.c_uint16 = ctypes.c_uint16.from_buffer(view)
+        """True when a spawn should export: to ask a memoryview takes four times as long."""
         self._bytes = view
         self._running = view[8:16].cast("Q")
         self._seconds = view[16:32].cast("d")

@@ -33,17 +33,17 @@ class _Exports:
 @pytest.fixture(autouse=True)
 def task() -> Iterator[_Exports]:
     """Every test here runs as if inside a task."""
-    before, port = fast.current, _Exports()
+    before, port = fast.here.task, _Exports()
     saved, state.port = state.port, port  # type: ignore[assignment]
-    fast.current = Future()
-    fast.current._function = None
-    fast.current._parent = None
-    fast.spawned = 0
+    fast.here.task = Future()
+    fast.here.task._function = None
+    fast.here.task._parent = None
+    fast.here.task._spawned = 0
     fast.sparks.clear()
     yield port
-    fast.current, state.port = before, saved
+    fast.here.task, state.port = before, saved
     fast.sparks.clear()
-    fast.demand[0] = 0
+    fast.demand = False
 
 
 def fib(n: int) -> int:
@@ -97,18 +97,56 @@ def test_tombstones_of_gets_in_spawn_order_are_swept() -> None:
         assert len(fast.sparks) <= 2 * (fast.TOMBSTONES_MAX + 1)
 
 
+def test_getting_in_the_order_of_the_spawns_leaves_nothing_in_the_deque() -> None:
+    other = spawn(abs, -99)
+    fast.sparks.popleft()
+    futures = [spawn(abs, -i) for i in range(10)]
+    for i, future in enumerate(futures):
+        assert get(future) == i
+        assert list(fast.sparks) == futures[i + 1 :]
+    assert get(other) == 99
+
+
+@pytest.mark.parametrize("left", range(4))
+def test_a_get_in_the_middle_leaves_the_order_as_it_is(left: int) -> None:
+    """Even while the helper thread removes what is older."""
+    futures = [spawn(abs, -i) for i in range(4)]
+    for _ in range(left):
+        fast.sparks.popleft()
+    assert get(futures[1]) == 1
+    kept = [future for future in futures[left:] if future is not futures[1]]
+    assert [future for future in fast.sparks if future is not futures[1]] == kept
+    assert [get(future) for future in futures] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("place", [0, 5, -2, -1])
+def test_a_get_at_the_end_of_the_stack_loses_no_spark(place: int) -> None:
+    futures = [spawn(abs, -i) for i in range(2 * fast.TOMBSTONES_MAX)]
+
+    def descend() -> None:
+        try:
+            descend()
+        finally:
+            get(futures[place])  # at each depth, from the greatest
+
+    with pytest.raises(RecursionError):
+        descend()
+    del futures[place]
+    assert [get(future) for future in fast.sparks.copy() if future in futures] == list(map(get, futures))
+
+
 def test_children_are_numbered_by_their_parent_whatever_runs_in_between() -> None:
     first = spawn(fib, 5)
     get(first)
     second = spawn(fib, 5)
     assert (first._index, second._index) == (0, 1)
-    assert first._parent is second._parent is fast.current
+    assert first._parent is second._parent is fast.here.task
 
 
 def test_spawn_exports_when_somebody_is_hungry(task: _Exports) -> None:
     spawn(fib, 1)
     assert task.exports == 0
-    fast.demand[0] = 1
+    fast.demand = True
     spawn(fib, 1)
     supervised_spawn(fib, 1)
     assert task.exports == 2

@@ -16,9 +16,9 @@ from tests.scheduler.test_process import FakeNode
 @pytest.fixture
 def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     monkeypatch.setattr(use, "begun", False)  # another test of this process may have used options of tasks
-    fast.current, fast.spawned = assigned(0), 0
+    fast.here.task = assigned(0)
     yield Desk()
-    fast.current = None
+    fast.here.task = None
     fast.sparks.clear()
 
 

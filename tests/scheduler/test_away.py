@@ -187,8 +187,8 @@ def test_a_future_that_is_cancelled_takes_its_bundle_along_and_the_others_leave_
 
 def test_with_their_parent_all_are_cancelled(node: Node) -> None:
     futures, slot = together(node, 3)
-    assert fast.current is not None
-    node.desk.exporter.cancel_below(fast.current)
+    assert fast.here.task is not None
+    node.desk.exporter.cancel_below(fast.here.task)
     node.hear()
     assert slot in node.cancelled
     assert {future._status for future in futures} == {FAILED}
@@ -221,11 +221,11 @@ def test_arguments_of_a_bundle_are_bounded_together(node: Node) -> None:
 
 
 def two_parents() -> None:
-    first, second = fast.current, assigned(1)
+    first, second = fast.here.task, assigned(1)
     for n in range(20):
-        fast.current = (first, second)[n % 2]
+        fast.here.task = (first, second)[n % 2]
         spawn(double, n)
-    fast.current = first
+    fast.here.task = first
 
 
 def mixed_supervision() -> None:

@@ -30,11 +30,12 @@ def inside_a_task() -> Iterator[Future[Any]]:
     parent: Future[Any] = Future()
     parent._parent = None
     parent._function = double
-    ran = fast.ran
-    fast.current, fast.spawned = parent, 0
+    ran = fast.here.ran
+    parent._spawned = 0
+    fast.here.task = parent
     yield parent
-    fast.current = None
-    fast.ran = ran
+    fast.here.task = None
+    fast.here.ran = ran
     fast.sparks.clear()
 
 
@@ -63,10 +64,10 @@ def test_when_tasks_are_coarse_those_that_wait_are_timed_and_the_new_ones_too() 
 def test_when_they_are_fine_the_fast_path_is_left_alone() -> None:
     notes = noter([])
     notes.look()
-    fast.ran += FEW + 1
+    fast.here.ran += FEW + 1
     assert not notes.look()
     assert not notes.on
-    fast.ran += FEW
+    fast.here.ran += FEW
     assert notes.look()
 
 

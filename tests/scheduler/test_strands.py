@@ -37,11 +37,12 @@ class Core:
         account = self.meter.open(task)
         self.strands.begin(account)
         self.meter.enter(account)
-        fast.current, fast.spawned = task, 0
+        task._spawned = 0
+        fast.here.task = task
         return account
 
     def end(self, task: Future[Any], account: Account) -> float:
-        fast.current = None
+        fast.here.task = None
         self.meter.enter(None)
         self.meter.close(task)
         return self.strands.end(account)
@@ -62,11 +63,11 @@ def assigned() -> Assigned:
 @pytest.fixture
 def core(monkeypatch: pytest.MonkeyPatch) -> Iterator[Core]:
     core = Core()
-    monkeypatch.setattr(fast, "demand", memoryview(bytearray(b"\1\0")).cast("H"))
+    monkeypatch.setattr(fast, "demand", True)
     monkeypatch.setattr(state, "port", core, raising=False)
     yield core
     fast.sparks.clear()
-    fast.current = None
+    fast.here.task = None
     core.page.close()
 
 

@@ -60,9 +60,9 @@ def task(*path: int, name: str = "f") -> Assigned:
 
 @pytest.fixture
 def assigned() -> Iterator[Assigned]:
-    fast.current = task(4)
-    yield fast.current
-    fast.current = None
+    fast.here.task = task(4)
+    yield fast.here.task
+    fast.here.task = None
 
 
 def test_whole_lines_leave_at_once_with_their_task(heard: Heard, assigned: Assigned) -> None:
@@ -76,10 +76,10 @@ def test_lines_of_tasks_that_take_turns_are_not_mixed(heard: Heard) -> None:
     first, second = task(1), task(2)
     try:
         for author, data in ((first, b"x = "), (second, b"y = "), (first, b"1\n"), (second, b"2\n")):
-            fast.current = author
+            fast.here.task = author
             heard.out.write(data)
     finally:
-        fast.current = None
+        fast.here.task = None
     assert [(item[1][2], item[3]) for item in heard.items()] == [(b"\1", b"x = 1\n"), (b"\2", b"y = 2\n")]
 
 
@@ -134,10 +134,10 @@ def test_long_line_is_cut_and_of_a_progress_bar_the_last_state_is_kept(heard: He
 def test_so_many_tasks_may_have_begun_a_line(heard: Heard) -> None:
     try:
         for number in range(PARTIALS_MAX + 1):
-            fast.current = task(number % 128, number // 128)
+            fast.here.task = task(number % 128, number // 128)
             heard.out.write(b"x")
     finally:
-        fast.current = None
+        fast.here.task = None
     assert len(heard.texts()) == PARTIALS_MAX + 1
 
 

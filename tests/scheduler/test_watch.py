@@ -21,7 +21,7 @@ class Clock:
 @pytest.fixture(autouse=True)
 def nobody_runs() -> Iterator[None]:
     yield
-    fast.current = fast.watched = None
+    fast.here.task = fast.watched = None
 
 
 def stack(*parents: Future[int] | None) -> Future[int]:
@@ -37,7 +37,7 @@ def test_future_that_is_seen_twice_is_watched_and_timed_from_the_first_time() ->
     assigned = stack(None)
     outer = stack(assigned)
     inner = stack(outer)
-    fast.current = inner
+    fast.here.task = inner
     watcher.look()
     assert fast.watched is None
     clock.now_s = 1.0
@@ -55,10 +55,10 @@ def test_those_that_are_new_began_between_two_looks() -> None:
     clock = Clock()
     watcher = Watcher(clock)
     outer = stack(stack(None))
-    fast.current = outer
+    fast.here.task = outer
     watcher.look()
     clock.now_s = 1.0
-    fast.current = inner = stack(outer)
+    fast.here.task = inner = stack(outer)
     watcher.look()
     clock.now_s = 2.0
     assert watcher.finished(inner) == (1.5, 1.0)
@@ -67,9 +67,9 @@ def test_those_that_are_new_began_between_two_looks() -> None:
 def test_only_the_outer_one_is_watched_if_the_inner_is_new() -> None:
     watcher = Watcher(Clock())
     outer = stack(stack(None))
-    fast.current = stack(outer)
+    fast.here.task = stack(outer)
     watcher.look()
-    fast.current = stack(outer)
+    fast.here.task = stack(outer)
     watcher.look()
     assert fast.watched is outer
 
@@ -78,12 +78,12 @@ def test_suspended_stack_is_watched_again_when_it_goes_on() -> None:
     clock = Clock()
     watcher = Watcher(clock)
     waiting, other = stack(stack(None)), stack(stack(None))
-    fast.current = waiting
+    fast.here.task = waiting
     watcher.look()
     watcher.look()
     sample = watcher.leave()
     assert fast.watched is None
-    fast.current = other
+    fast.here.task = other
     watcher.look()
     watcher.look()
     assert fast.watched is other
