@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import hdphrs
@@ -24,6 +24,10 @@ class HdphrsPeer(Peer):
 
     def result(self, handle: hdphrs.Future[Any]) -> Any:
         return hdphrs.get(handle)
+
+    def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        futures = [hdphrs.spawn(function, item) for item in items]
+        return [hdphrs.get(future) for future in futures]
 
     def tree(self, visit: Visit, problem: Any) -> int:
         return hdphrs.get(hdphrs.spawn(tree, visit, problem))
