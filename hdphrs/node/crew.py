@@ -451,10 +451,9 @@ class Crew:
                 self._counters["pieces_used"] += used
                 self._counters["pieces_mismatched"] += mismatched
                 return None
-            case [local.PARTS, ref, parts]:
-                maker = self._schedulers.get(TaskRef(*ref).origin)
-                if maker is not None:
-                    self._post(maker, [local.PARTS, TaskRef(*ref).slot, parts])
+            case [local.PARTS, [_, maker, slot], parts]:
+                if maker in self._schedulers:
+                    self._post(self._schedulers[maker], [local.PARTS, slot, parts])
                 return None
             case [local.KEEP, pieces, own_s, here_s]:
                 self._books.give(origin, own_s, here_s)

@@ -225,13 +225,14 @@ class Exporter:
             return True
 
     def _send_again(self, away: Away, places: Iterable[int]) -> None:
-        """These calls of a bundle leave once more, each alone."""
+        """These calls of a bundle leave once more, each alone, unless the other thread has sent them again."""
         with self._exclusive:
             exported = []
             for place in places:
-                task = away.lone(place)
-                slot = self._send_away(Away([away.futures[place]], away.expected))
-                exported.append([slot, pack_task(task)])
+                future = away.futures[place]
+                if away.is_empty(future):
+                    slot = self._send_away(Away([future], away.expected))
+                    exported.append([slot, pack_task(away.lone(place))])
             if exported:
                 self._tell(*_exports(exported))
 

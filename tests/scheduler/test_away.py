@@ -170,6 +170,17 @@ def test_outcomes_may_come_before_the_answer_and_sparks_come_back(node: Node) ->
     assert exporter.hear_of(slot, parts) == []
 
 
+def test_what_both_threads_want_to_send_again_leaves_once(node: Node) -> None:
+    """The helper thread has read that a call comes back while the main thread reads the answer that says so too."""
+    _, slot = together(node, 3)
+    exporter = node.desk.exporter
+    away = exporter._away[slot]
+    exporter.hear_of(slot, [(2, None)])
+    assert len(node.hear()) == 1
+    exporter._send_again(away, [2])
+    assert node.hear() == []
+
+
 def test_a_future_that_is_cancelled_takes_its_bundle_along_and_the_others_leave_alone(node: Node) -> None:
     futures, slot = together(node, 3)
     assert node.desk.exporter.cancel(futures[1])
