@@ -51,6 +51,7 @@ def test_what_pickles_is_imported_only_where_user_code_runs() -> None:
     assert _importers(pickling) == {
         "executor/calls.py",
         "program/port.py",
+        "scheduler/away.py",
         "scheduler/bundles.py",
         "scheduler/export.py",
         "scheduler/finds.py",
