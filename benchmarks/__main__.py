@@ -12,7 +12,18 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import cancelling, growth, instructions, ledger, predict, recovery, spawn_get, speedup, startup
+from benchmarks import (
+    cancelling,
+    growth,
+    instructions,
+    ledger,
+    overhead,
+    predict,
+    recovery,
+    spawn_get,
+    speedup,
+    startup,
+)
 from benchmarks.compare import command as peers
 from benchmarks.figures import Figure, table, write_json
 from benchmarks.launch import BenchmarkError
@@ -21,6 +32,7 @@ from benchmarks.lines import command as lines
 BENCHMARKS = {
     "spawn_get": spawn_get.measure,
     "speedup": speedup.measure,
+    "overhead": overhead.measure,
     "startup": startup.measure,
     "recovery": recovery.measure,
     "reliability": recovery.measure_reliability,
