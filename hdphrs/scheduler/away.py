@@ -1,4 +1,4 @@
-"""Sparks that are away: which have left alone, which together, and what comes back of them (decision 31).
+"""Sparks that are away: which have left alone, which together, and what comes back of them (decision 30).
 
 What lives here: small sparks of one task that call one function leave as one, a *bundle*; its answer fills all of their
 futures.  What does not: which sparks leave, and when (`export.py`); what a bundle is for the scheduler that gets it

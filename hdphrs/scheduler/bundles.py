@@ -1,4 +1,4 @@
-"""Bundles in a scheduler: many short calls of the program, or of a task, that have come as one (decisions 16, 31).
+"""Bundles in a scheduler: many short calls of the program, or of a task, that have come as one (decisions 16, 30).
 
 What lives here: running the calls, one after the other on one stack, each as a task of its own for whatever it spawns;
 and their outcomes.  What does not: which calls make a bundle; that is the business of whoever has spawned them

@@ -1,7 +1,7 @@
 """Bundles: calls of one kind that travel from the program, or a task, to a scheduler, and back, as one task.
 
 What lives here: what the payload of such a task holds, the data of its outcome, and how many calls make one (decisions
-16 and 31).  Which calls go together is for `hdphrs/program/calls.py` and `hdphrs/scheduler/away.py` to say, and how
+16 and 30).  Which calls go together is for `hdphrs/program/calls.py` and `hdphrs/scheduler/away.py` to say, and how
 they are run for `hdphrs/scheduler/bundles.py`.  Nobody between knows that a task is a bundle, but for its path, by
 which it can be told.
 

@@ -51,7 +51,7 @@ DELIVER: Final = 10  # [DELIVER, slot, outcome]; to a scheduler [DELIVER, slot, 
 PARTS: Final = (
     32  # [PARTS, [[path, outcome], ...]]: to the program, of bundles that have not been answered; by the node
 )
-# from scheduler to scheduler: [PARTS, ref, [[place, outcome or None], ...]], and then [PARTS, slot, ...] (decision 31)
+# from scheduler to scheduler: [PARTS, ref, [[place, outcome or None], ...]], and then [PARTS, slot, ...] (decision 30)
 NODES: Final = 11  # [NODES, [[id, host, slots], ...]]: who is alive, self first; the host is empty if not known yet
 HEARD: Final = 34  # [HEARD]: to the program, of CANCEL: a thread that reads looks again whether it must wait
 QUIT: Final = 12  # [QUIT]

@@ -1,4 +1,4 @@
-"""Short calls that the program spawns, or a task, and which travel in bundles (decisions 16, 31), on real processes."""
+"""Short calls that the program spawns, or a task, and which travel in bundles (decisions 16, 30), on real processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small sparks of a task that leave together (decision 31), and what comes back of them; without a process."""
+"""Small sparks of a task that leave together (decision 30), and what comes back of them; without a process."""
 
 from __future__ import annotations
 
