@@ -1,5 +1,5 @@
-"""Cost as the work grows: processor time and memory a task, for ever more tasks; and for ever more nodes, which may do
-nothing at all.
+"""Cost as the work grows: processor time and memory a task, for ever more tasks; and for ever more nodes, supervised or
+not, which may do nothing at all.
 
 What lives here: which sizes, and how flat the cost must stay.  Counted is the processor time of all processes of the
 run while the work is done, so that others on the machine do not matter much; nodes may be many more than cores.
@@ -38,6 +38,10 @@ NODES = (1, 2, 4, 8, 16, 32, 64)
 NODE_TASKS = 2000
 """Of a millisecond, whatever the number of nodes."""
 
+SHAPES = ("flat", "tree")
+TIMED_TASKS = 1000
+"""Of a processor time of 2 ms each in either shape, whatever the number of nodes and the speed of the machine."""
+
 IDLE_NODES = (1, 2, 4, 16)
 IDLE_S = 8
 """For so long they do nothing before it is counted, and while it is counted."""
@@ -51,16 +55,23 @@ BOUNDED = Budget(8.0)
 CROWD = Budget(1.5)
 """What a task costs among the most nodes, by what it costs among two."""
 
+SUPERVISION = Budget(1.05)
+"""What work costs in a reliable run, by what it costs in an unreliable one, among the most nodes."""
 
-def cost(kind: str, count: int, nodes: int = 1) -> dict[str, float]:
-    """Of one run.
+
+def cost(kind: str, count: int, nodes: int = 1, *options: str) -> dict[str, float]:
+    """Of one run, from when all nodes are there until the work is done.
+
+    Args:
+        options: of `hdphrs run`.
 
     Raises:
         BenchmarkError: it failed.
     """
     with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as folder:
         way = os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
-        command = [*HDPHRS_RUN, "--local-nodes", str(nodes), "--cores", "1", PROGRAM, kind, str(count), str(nodes)]
+        command = [*HDPHRS_RUN, "--local-nodes", str(nodes), "--cores", "1", *options]
+        command += [PROGRAM, kind, str(count), str(nodes)]
         found: dict[str, float] = loads(launch(command, more={FOLDER_VARIABLE: folder, "PYTHONPATH": way}).last_line)
         return found
 
@@ -93,6 +104,23 @@ def measure_nodes(repeat: int, most: int) -> Iterator[Figure]:
     yield Figure(f"a task among {max(each_us)} nodes / among {least}", "x", _ratios(each_us, least), CROWD)
 
 
+def measure_supervision(repeat: int, most: int) -> Iterator[Figure]:
+    """What supervision adds among more and more nodes: reliable and unreliable runs in turn, either first."""
+    numbers = [number for number in NODES if number <= most]
+    for nodes in numbers:
+        reliable: list[dict[str, float]] = []
+        unreliable: list[dict[str, float]] = []
+        for turn in range(repeat):
+            for is_reliable in (True, False)[:: -1 if turn % 2 else 1]:
+                options = () if is_reliable else ("--unreliable",)
+                (reliable if is_reliable else unreliable).append(cost("timed", TIMED_TASKS, nodes, *options))
+        for shape in SHAPES:
+            what = f"{shape}, {TIMED_TASKS} tasks of 2 ms, {nodes} nodes"
+            yield Figure(f"{what}: unreliable", "us", tuple(run[shape] / TIMED_TASKS * 1e6 for run in unreliable))
+            ratios = tuple(run[shape] / other[shape] for run, other in zip(reliable, unreliable, strict=True))
+            yield Figure(f"{what}: reliable / unreliable", "x", ratios, SUPERVISION if nodes == numbers[-1] else None)
+
+
 def measure_idle(repeat: int, most: int) -> Iterator[Figure]:
     """The share of a core that it takes all processes of nodes of one core each to do nothing."""
     for nodes in (number for number in IDLE_NODES if number <= most):
@@ -103,6 +131,9 @@ def measure_idle(repeat: int, most: int) -> Iterator[Figure]:
 def _ratios(each_us: dict[int, tuple[float, ...]], base: int) -> tuple[float, ...]:
     """The largest by the base, run by run."""
     return tuple(large / small for small, large in zip(each_us[base], each_us[max(each_us)], strict=True))
+
+
+AMONG_NODES = measure_nodes, measure_supervision, measure_idle
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -121,7 +152,7 @@ def main(arguments: Sequence[str]) -> int:
             _tell(figure, figures)
         if options.nodes:
             nodes = options.nodes
-            for figure in chain(measure_nodes(options.repeat, nodes), measure_idle(options.repeat, nodes)):
+            for figure in chain.from_iterable(part(options.repeat, nodes) for part in AMONG_NODES):
                 _tell(figure, figures)
     except BenchmarkError as error:
         print(f"benchmarks: {error}", file=sys.stderr)

@@ -14,10 +14,14 @@ import time
 from collections.abc import Callable
 
 from benchmarks.compare.processes import FOLDER_VARIABLE, cpu_ns, members, peak_bytes
+from benchmarks.programs import timed
 from hdphrs import all_nodes, get, my_node, run, spawn, spawn_at
 
 SPIN_STEPS = 20_000
 """About a millisecond."""
+
+TIMED_MS = 2.0
+"""Processor time of each task, where it must not depend on the speed of the machine."""
 
 WORK_BEFORE = 100
 """Tasks."""
@@ -97,6 +101,13 @@ def measured_in_a_task(name: str, count: int, nodes: int) -> dict[str, float]:
     return measured(IN_A_TASK[name], count)
 
 
+def both_shapes(count: int, nodes: int) -> dict[str, float]:
+    """The processor time of tasks that all take the same, first flat and then as the leaves of a tree."""
+    gathered(nodes)
+    flat_s = measured(lambda tasks: timed.flat(tasks, TIMED_MS), count)["cpu_s"]
+    return {"flat": flat_s, "tree": measured(lambda tasks: timed.tree(tasks, TIMED_MS), count)["cpu_s"]}
+
+
 def gathered(nodes: int) -> int:
     """How many nodes there are, once all are there, or it has taken too long."""
     give_up_s = time.monotonic() + GATHER_S
@@ -118,5 +129,7 @@ if __name__ == "__main__":
         print(json.dumps(measured(flat, how_many)))
     elif what == "idle":
         print(json.dumps(idle(how_many, nodes)))
+    elif what == "timed":
+        print(json.dumps(run(both_shapes, how_many, nodes)))
     else:
         print(json.dumps(run(measured_in_a_task, what, how_many, nodes)))

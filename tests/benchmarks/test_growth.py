@@ -31,6 +31,29 @@ def test_nodes_with_nothing_to_do_are_counted_once_all_are_there() -> None:
     assert found["seconds"] == pytest.approx(1.0, abs=0.9)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("--unreliable",)])
+def test_tasks_of_a_fixed_processor_time_take_at_least_that_in_either_shape(options: tuple[str, ...]) -> None:
+    found = growth.cost("timed", 20, 2, *options)
+    assert min(found[shape] for shape in growth.SHAPES) >= 20 * 2e-3
+
+
+def test_supervision_is_what_a_reliable_run_takes_by_the_unreliable_one_beside_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def cost(kind: str, count: int, nodes: int = 1, *options: str) -> dict[str, float]:
+        asked.append(options)
+        return {"flat": 2.0, "tree": 8.0} if options else {"flat": 2.2, "tree": float(4 * nodes)}
+
+    monkeypatch.setattr(growth, "cost", cost)
+    every = [figure for figure in growth.measure_supervision(2, 2) if figure.unit == "x"]
+    assert [figure.value for figure in every] == pytest.approx([1.1, 0.5, 1.1, 1.0])
+    assert [figure.verdict for figure in every] == ["", "", "MISSED", "ok"]
+    assert asked[:4] == [(), ("--unreliable",), ("--unreliable",), ()]  # either first
+
+
 def test_idle_nodes_are_told_as_a_share_of_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growth, "cost", lambda kind, count, nodes=1: {"cpu_s": nodes * count / 100})
     assert [figure.samples for figure in growth.measure_idle(1, 4)] == [(1.0,), (2.0,), (4.0,)]
