@@ -341,7 +341,7 @@ class Bundles:
         ref = bundle.spark.ref
         if ref.origin == PROGRAM:
             pieces = [self._piece(bundle, place, outcome) for place, outcome in news]
-            return [[local.KEEP, chunk, 0.0, 0.0] for chunk in local.chunks(pieces, _piece_bytes)]
+            return [[local.KEEP, chunk, 0.0, 0.0] for chunk in local.chunks(pieces, local.kept_bytes)]
         parts = [[place, outcome and pack_outcome(outcome)] for place, outcome in news]
         return [[local.PARTS, list(ref), chunk] for chunk in local.chunks(parts, _part_bytes)]
 
@@ -381,7 +381,3 @@ def _drained(places: deque[int], of: Callable[[int], Outcome | None]) -> Iterabl
 
 def _part_bytes(part: list[Any]) -> int:
     return 0 if part[1] is None else len(part[1][DATA])
-
-
-def _piece_bytes(piece: list[Any]) -> int:
-    return len(piece[2][1])

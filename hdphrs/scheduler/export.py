@@ -31,7 +31,7 @@ from hdphrs.wire.bundle import Packed
 from hdphrs.wire.code import CodeBook
 from hdphrs.wire.items import pack_task
 from hdphrs.wire.page import Line
-from hdphrs.wire.pickling import PLAIN
+from hdphrs.wire.values import dump_arguments
 
 FIRST = 8
 """Sparks that leave before the rest of an export has been encoded: somebody waits for them."""
@@ -177,12 +177,17 @@ class Exporter:
             return check_of(code, payload, self._memo(function, code, payload, args, kwargs, path))
 
     def check_later(self, function: Callable[..., Any], args: tuple[Any, ...], wish: Wish) -> Later | None:
-        """`check`, to be asked later for the path; None if it must be asked now."""
-        if wish is Wish.NEVER or not PLAIN.issuperset(map(type, args)):
-            return None
+        """`check` of a call with arguments that are all `PLAIN`, to be asked later for the path; None if it must be
+        asked now, since its function has not been asked about before, or has changed since."""
         with self._exclusive:
-            known = self._book.known(function)
-        return None if known is None else lambda path: _memo(wish, known.key(args, path))
+            if self._ledger and wish is not Wish.NEVER:
+                known = self._book.known(function)
+                return None if known is None else lambda path: _memo(wish, known.key(args, path))
+            code = self._book.known_code_of(function)
+            if code is None or not code[0]:
+                return None
+            digest, chance = code[0], self._book.chance
+            return lambda path: check_of(digest, dump_arguments("", args, {}, chance))
 
     def finish(self) -> None:
         """Wait until no export is under way: what it has taken has a status then."""

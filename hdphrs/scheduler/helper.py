@@ -24,7 +24,7 @@ from hdphrs.scheduler.bundles import Bundles
 from hdphrs.scheduler.end import fail, leave
 from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.habits import SOON_S
-from hdphrs.scheduler.keep import GATHER_LOOKS, Keeper
+from hdphrs.scheduler.keep import Keeper
 from hdphrs.scheduler.mail import Mail
 from hdphrs.scheduler.note import Noter
 from hdphrs.scheduler.rhythm import Rhythm
@@ -90,7 +90,6 @@ class Helper:
         self._rhythm = Rhythm(self._state)
         self._look_s = 0.0 if looks else inf
         """When it is time to look again."""
-        self._looks = 0
 
     def start(self) -> None:
         """Begin."""
@@ -174,10 +173,9 @@ class Helper:
     def _look(self) -> None:
         """At what runs."""
         self._keeper.watcher.look()
-        self._looks += 1
         if self._noter is not None and self._noter.look():
             self._line.again()
-        if self._looks % GATHER_LOOKS == 0 and (messages := self._keeper.gathered()):
+        if messages := self._keeper.due():
             self._mail.tell(*messages)
 
     def _end_rest(self) -> None:

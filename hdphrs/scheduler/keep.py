@@ -2,6 +2,9 @@
 
 What lives here: `Keeper`, which decides whether the value of a child that has run in place is worth keeping, and makes
 a piece of it.  What does not: noticing which children take long (`watch.py`), and using pieces (`reuse.py`).
+
+Pieces gather for a few looks, or until something else is sent: each message wakes the node, and a child often ends not
+long before its parent, whose piece covers that of the child.  One that is small, and cannot change, is made only then.
 """
 
 from __future__ import annotations
@@ -9,15 +12,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 from sys import getsizeof
-from typing import Any
+from typing import Any, NamedTuple
 
 from hdphrs.api import future as fast
 from hdphrs.api.future import Future, name_of
 from hdphrs.api.memo import Wish, wish_of
 from hdphrs.config import LEDGER_PIECE_BYTE_COST_S, LEDGER_PIECE_COST_S, PIECE_BYTE_COST_S, PIECE_COST_S
 from hdphrs.protocol.tasks import Piece, Verdict
-from hdphrs.scheduler.assigned import path_of, root_of
+from hdphrs.scheduler.assigned import is_below, path_of, root_of
 from hdphrs.scheduler.meter import Account, Meter, Share
 from hdphrs.scheduler.note import Timed, plain
 from hdphrs.scheduler.reuse import Check, CheckLater
@@ -32,13 +36,20 @@ COVERS = 8
 them has: it covers them, so that they do not become very many."""
 
 GATHERED_MAX = 32
-"""Pieces that are only there for the ledger, and wait for each other."""
+"""Pieces that wait for each other."""
 
 GATHER_LOOKS = 2
-"""How long they do."""
+"""For so many whole looks, until the next one comes."""
+
+STAY_LOOKS = 4
+"""Or for so many if none comes: the helper thread sends them then.  It takes the interpreter from the main one for
+that, so this is the dearer way."""
+
+AT_ONCE = 3
+"""A piece with so many times the work that one must have cost does not wait."""
 
 SMALL_BYTES_MAX = 256
-"""In memory; a value that is worth keeping whatever else has left."""
+"""In memory; a value that is worth keeping whatever else has left, or an argument."""
 
 LOOK_S_MIN = 20e-3
 LOOK_S_MAX = 0.1
@@ -46,6 +57,15 @@ LOOK_S_MAX = 0.1
 
 LEDGER_LOOK_S = 25e-3
 """That in a run with a ledger, see `note.py`."""
+
+
+class Gathered(NamedTuple):
+    """A piece that waits."""
+
+    future: Future[Any]
+    """Of the child."""
+    piece: Callable[[], Piece]
+    share: Share
 
 
 class Keeper:
@@ -58,7 +78,7 @@ class Keeper:
         Args:
             tell: sends messages to the node.
             check: the digest of a call.
-            check_later: the same, of a call in a run with a ledger that stays as it is.
+            check_later: the same, of a call that stays as it is.
             meter: knows how long tasks have run.
             ledger: whether pieces are for a ledger too, and then there are more of them.
         """
@@ -69,7 +89,10 @@ class Keeper:
         self._ledger = ledger
         self._cost_s = LEDGER_PIECE_COST_S if ledger else PIECE_COST_S
         self._byte_cost_s = LEDGER_PIECE_BYTE_COST_S if ledger else PIECE_BYTE_COST_S
-        self._gathered: deque[tuple[Callable[[], Piece], Share]] = deque()
+        self._gathered: deque[Gathered] = deque()
+        self._looks = 0
+        self._since = 0
+        """How many looks there had been when the first of them came."""
         self._tell = tell
         self._check = check
         self._check_later = check_later
@@ -98,9 +121,7 @@ class Keeper:
             cost_s = ran_s + account.below_s.pop(future, 0.0)
             if timed.wish is Wish.ALWAYS or cost_s >= self._cost_s * self.nodes:
                 self._meter.enter(account)
-                function = plain(timed)
-                if not self._keep_later(future, function, timed.wish, value, cost_s, ran_s, account):
-                    self.keep(future, function, value, cost_s, ran_s, account)
+                self.keep(future, plain(timed), value, cost_s, ran_s, account)
 
     def keep(
         self,
@@ -120,73 +141,85 @@ class Keeper:
             account: that of the stack.
         """
         enough_s = self._cost_s * self.nodes
-        keen = self._ledger and wish_of(function) is Wish.ALWAYS
+        wish = wish_of(function) if self._ledger else Wish.NEVER
+        keen = wish is Wish.ALWAYS
         if not (keen or cost_s >= enough_s) or not root_of(future).is_supervised:
             return
+        piece = self._made_later(future, function, wish, value, cost_s)
+        if piece is None:
+            left = account.left(ran_s)
+            new_s = inf if ran_s >= COVERS * left.dearest_s else cost_s - left.sum_s + enough_s
+            piece = self._made_now(future, function, value, cost_s, inf if keen else min(cost_s, new_s))
+        if piece is not None:
+            self._gather(future, piece, account.give(cost_s, ran_s))
+
+    def _made_now(
+        self, future: Future[Any], function: Callable[..., Any], value: Any, cost_s: float, worth_s: float
+    ) -> Callable[[], Piece] | None:
+        """The piece, while nobody has changed the value; None if that is too large for what it is worth, or it or its
+        call does not pickle."""
         outcome = dump_result(name_of(function), value, cost_s)
-        if outcome.verdict is not Verdict.VALUE:
-            return
-        size_cost_s = self._byte_cost_s * len(outcome.data)
-        left = account.left(ran_s)
-        is_new = cost_s - left.sum_s + enough_s >= size_cost_s or ran_s >= COVERS * left.dearest_s
-        if not (keen or (cost_s >= size_cost_s and is_new)):
-            return
+        if outcome.verdict is not Verdict.VALUE or worth_s < self._byte_cost_s * len(outcome.data):
+            return None
         path = path_of(future)
         check = self._check(function, future._content, path)
         if check is None:
-            return
+            return None
         piece = Piece(path, check, outcome)
-        share = account.give(cost_s, ran_s)
-        if self._is_urgent(cost_s):
-            self._tell(*self.gathered(), [local.KEEP, [pack_piece(piece)], *share])
-        else:
-            self._gather(lambda: piece, share)
+        return lambda: piece
 
-    def _keep_later(
-        self,
-        future: Future[Any],
-        function: Callable[..., Any],
-        wish: Wish,
-        value: Any,
-        cost_s: float,
-        ran_s: float,
-        account: Account,
-    ) -> bool:
-        """The same as `keep` for what is wanted for its time alone, and is the same when pieces have gathered.
+    def _made_later(
+        self, future: Future[Any], function: Callable[..., Any], wish: Wish, value: Any, cost_s: float
+    ) -> Callable[[], Piece] | None:
+        """The piece of what is the same when pieces have gathered, and is small; it is made only then.
 
-        Many pieces in a row are made faster than one after each task of milliseconds (decision 9).
+        Many pieces in a row are made faster than one after each task of milliseconds (decision 9), and those that are
+        covered by then are not made at all.
         """
-        if self._is_urgent(cost_s) or type(value) not in PLAIN or getsizeof(value) > SMALL_BYTES_MAX:
-            return False
-        later = self._check_later(function, future._content, wish)
-        if later is None or not root_of(future).is_supervised:
-            return False
+        if not all(map(_stays, (value, *future._content))):
+            return None
+        check = self._check_later(function, future._content, wish)
+        if check is None:
+            return None
+        return lambda: Piece(path := path_of(future), check(path), dump_result(name_of(function), value, cost_s))
 
-        def piece() -> Piece:
-            path = path_of(future)
-            return Piece(path, later(path), dump_result(name_of(function), value, cost_s))
-
-        self._gather(piece, account.give(cost_s, ran_s))
-        return True
-
-    def _is_urgent(self, cost_s: float) -> bool:
-        """Whether a piece is not for the ledger alone."""
-        return cost_s >= PIECE_COST_S * self.nodes
-
-    def _gather(self, piece: Callable[[], Piece], share: Share) -> None:
-        self._gathered.append((piece, share))
-        if len(self._gathered) >= GATHERED_MAX:
+    def _gather(self, future: Future[Any], piece: Callable[[], Piece], share: Share) -> None:
+        gathered = self._gathered
+        if not gathered:
+            self._since = self._looks
+        if not self._ledger:  # where each counts for itself
+            with suppress(IndexError):  # the helper thread sends them
+                while is_below((last := gathered.pop()).future, future):
+                    share = Share(share.own_s + last.share.own_s, share.here_s + last.share.here_s)
+                gathered.append(last)
+        gathered.append(Gathered(future, piece, share))
+        is_much = share.own_s + share.here_s >= AT_ONCE * PIECE_COST_S * self.nodes
+        if is_much or len(gathered) >= GATHERED_MAX or self._looks > self._since + GATHER_LOOKS:
             self._tell(*self.gathered())
 
+    def due(self) -> list[list[Any]]:
+        """In the helper thread, at each look: what has gathered for too long, as `gathered`."""
+        self._looks += 1
+        return self.gathered() if self._looks > self._since + STAY_LOOKS else []
+
     def gathered(self) -> list[list[Any]]:
-        """The pieces that have gathered, as a message if there are any; the helper thread may ask at the same time."""
+        """The pieces that have gathered, as messages; the helper thread may ask at the same time."""
         if not self._gathered:
             return []
         pieces, own_s, here_s = [], 0.0, 0.0
         with suppress(IndexError):
             while True:
-                piece, share = self._gathered.popleft()
-                pieces.append(pack_piece(piece()))
-                own_s += share.own_s
-                here_s += share.here_s
-        return [[local.KEEP, pieces, own_s, here_s]] if pieces else []
+                one = self._gathered.popleft()
+                pieces.append(pack_piece(one.piece()))
+                own_s += one.share.own_s
+                here_s += one.share.here_s
+        messages: list[list[Any]] = []
+        for chunk in local.chunks(pieces, local.kept_bytes):
+            messages.append([local.KEEP, chunk, own_s, here_s])
+            own_s = here_s = 0.0
+        return messages
+
+
+def _stays(value: object) -> bool:
+    """Whether nobody can change it, and it is small."""
+    return type(value) in PLAIN and getsizeof(value) <= SMALL_BYTES_MAX

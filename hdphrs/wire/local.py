@@ -92,6 +92,11 @@ def exported_bytes(item: list[Any]) -> int:
     return len(item[1][_PAYLOAD])
 
 
+def kept_bytes(piece: list[Any]) -> int:
+    """The size of an item of KEEP."""
+    return len(piece[2][1])
+
+
 def task_of(packed: list[Any]) -> Task:
     """The task that `items.pack_task` has packed."""
     name, path, code, payload, supervised, memo, attempts, timeout_s, pin = packed

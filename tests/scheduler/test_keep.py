@@ -14,15 +14,17 @@ from hdphrs.api.memo import Wish
 from hdphrs.config import LEDGER_PIECE_COST_S, PIECE_BYTE_COST_S, PIECE_COST_S
 from hdphrs.protocol.tasks import ROOT, Origin, Spark, Task, TaskRef
 from hdphrs.scheduler.assigned import Assigned
-from hdphrs.scheduler.keep import COVERS, GATHERED_MAX, SMALL_BYTES_MAX, Keeper
+from hdphrs.scheduler.keep import AT_ONCE, COVERS, GATHER_LOOKS, GATHERED_MAX, SMALL_BYTES_MAX, STAY_LOOKS, Keeper
 from hdphrs.scheduler.meter import Account, Meter
 from hdphrs.scheduler.note import Timed
 from hdphrs.scheduler.reuse import Later
+from hdphrs.wire import local
 from hdphrs.wire.items import unpack_outcome
 from hdphrs.wire.page import Page
 from hdphrs.wire.values import load_outcome
 
 ENOUGH_S = 2 * PIECE_COST_S
+LITTLE_S = 2 * LEDGER_PIECE_COST_S
 
 
 def large(cost_s: float) -> bytes:
@@ -45,13 +47,26 @@ class Stack:
         self._account.own_s += for_s
 
     def keeps(self, for_s: float, value: object = 1, function: Callable[..., Any] = len) -> bool:
-        """Whether a child leaves a piece that has just ended, after so long; those for a ledger alone may gather."""
-        future: Future[Any] = Future()
-        future._parent, future._index, future._content = self._task, 0, ()
+        """Whether a child leaves a piece that has just ended, after so long; it may have gathered."""
         self._told += self._keeper.gathered()
         before = len(self._told)
-        self._keeper.keep(future, function, value, for_s, for_s, self._account)
+        self._keeper.keep(self.child(), function, value, for_s, for_s, self._account)
         return len(self._told + self._keeper.gathered()) > before
+
+    def child(self, parent: Future[Any] | None = None) -> Future[Any]:
+        """One of the task, or of another child."""
+        future: Future[Any] = Future()
+        future._parent, future._index, future._content = parent or self._task, 0, ()
+        return future
+
+    def keep(self, future: Future[Any], for_s: float) -> None:
+        """This child has just ended."""
+        self._keeper.keep(future, some, 1, for_s, for_s, self._account)
+
+    def look(self, count: int = 1) -> list[tuple[int, float]]:
+        """Of the messages that the helper thread sends: how many pieces, and the work that was nowhere else."""
+        messages = [message for _ in range(count) for message in self._keeper.due()]
+        return [(len(pieces), own_s) for _, pieces, own_s, _ in messages]
 
     def stay(self, count: int) -> None:
         """So many timed children end."""
@@ -74,8 +89,8 @@ class Stack:
 
     def ends(self, for_s: float, value: object, function: Callable[..., Any], args: tuple[Any, ...] = ()) -> None:
         """A timed child has run for so long."""
-        future: Future[Any] = Future()
-        future._parent, future._index, future._content = self._task, 0, args
+        future = self.child()
+        future._content = args
         self.runs(for_s)
         began_s = self._account.ran_s - for_s
         timed = Timed(function, lambda: self._account.ran_s, self._keeper.keep_timed)
@@ -159,29 +174,29 @@ def test_only_a_ledger_wants_a_value_that_has_cost_nothing(stack: Stack, ledger:
 def some() -> None: ...
 
 
-LITTLE_S = 2 * LEDGER_PIECE_COST_S
-
-
-@pytest.mark.parametrize("ledger", [True])
-def test_a_small_value_for_the_ledger_alone_becomes_a_piece_when_pieces_have_gathered(stack: Stack) -> None:
-    ((path, check, outcome),) = stack.times(LITTLE_S, 7, some)
+@pytest.mark.parametrize(("ledger", "enough_s"), [(True, LITTLE_S), (False, ENOUGH_S)])
+def test_a_small_value_becomes_a_piece_when_pieces_have_gathered(stack: Stack, enough_s: float) -> None:
+    ((path, check, outcome),) = stack.times(enough_s, 7, some, ("argument",))
     assert check == b"later" + path
     assert load_outcome(unpack_outcome(outcome)) == (True, 7)
-    assert stack.times(0.9 * LITTLE_S, 7, some) == []
+    assert stack.times(0.9 * enough_s, 7, some) == []
 
 
-@pytest.mark.parametrize("ledger", [True])
+@pytest.mark.parametrize(("ledger", "for_s"), [(True, LITTLE_S), (False, ENOUGH_S)])
 @pytest.mark.parametrize(
-    ("for_s", "value", "function"),
+    ("value", "function", "args"),
     [
-        pytest.param(LITTLE_S, [7], some, id="it may change"),
-        pytest.param(LITTLE_S, "x" * SMALL_BYTES_MAX, some, id="it is large"),
-        pytest.param(ENOUGH_S, 7, some, id="it is for others too"),
-        pytest.param(LITTLE_S, 7, len, id="its call may change"),
+        pytest.param([7], some, (), id="it may change"),
+        pytest.param("x" * SMALL_BYTES_MAX, some, (), id="it is large"),
+        pytest.param(7, some, ([7],), id="an argument may change"),
+        pytest.param(7, some, (7, "x" * SMALL_BYTES_MAX), id="an argument is large"),
+        pytest.param(7, len, (), id="its function may change"),
     ],
 )
-def test_others_become_pieces_at_once(stack: Stack, for_s: float, value: object, function: Any) -> None:
-    ((_, check, outcome),) = stack.times(for_s, value, function)
+def test_others_become_pieces_at_once(
+    stack: Stack, for_s: float, value: object, function: Any, args: tuple[Any, ...]
+) -> None:
+    ((_, check, outcome),) = stack.times(for_s, value, function, args)
     assert check == b"check"
     assert load_outcome(unpack_outcome(outcome)) == (True, value)
 
@@ -199,3 +214,57 @@ def test_many_pieces_do_not_wait_for_each_other(stack: Stack) -> None:
     assert stack.told() == 0
     stack.stay(1)
     assert stack.told() == GATHERED_MAX
+
+
+def test_pieces_wait_for_each_other_for_a_few_looks(stack: Stack) -> None:
+    stack.runs(3 * ENOUGH_S)
+    stack.keep(stack.child(), ENOUGH_S)
+    assert stack.look(GATHER_LOOKS) == []
+    stack.keep(stack.child(), ENOUGH_S)
+    assert stack.told() == 0
+    assert stack.look() == []
+    stack.keep(stack.child(), ENOUGH_S)
+    assert stack.told() == 3
+
+
+def test_the_helper_thread_sends_them_if_no_other_comes(stack: Stack) -> None:
+    stack.runs(2 * ENOUGH_S)
+    for _ in range(2):
+        stack.keep(stack.child(), ENOUGH_S)
+        assert stack.look(STAY_LOOKS) == []
+        assert stack.look() == [(1, ENOUGH_S)]
+        assert stack.look(2 * STAY_LOOKS) == []
+
+
+def test_a_piece_that_is_covered_by_then_does_not_leave(stack: Stack) -> None:
+    parent, aunt = stack.child(), stack.child()
+    grandchild = stack.child(stack.child(parent))
+    stack.runs(2.5 * ENOUGH_S)
+    stack.keep(aunt, ENOUGH_S)
+    stack.keep(grandchild, ENOUGH_S)
+    stack.keep(parent, 1.5 * ENOUGH_S)
+    assert stack.look(STAY_LOOKS + 1) == [(2, 2.5 * ENOUGH_S)]
+
+
+@pytest.mark.parametrize("ledger", [True])
+def test_unless_there_is_a_ledger(stack: Stack) -> None:
+    parent = stack.child()
+    stack.runs(ENOUGH_S)
+    stack.keep(stack.child(parent), ENOUGH_S)
+    stack.keep(parent, ENOUGH_S)
+    assert stack.look(STAY_LOOKS + 1) == [(2, ENOUGH_S)]
+
+
+def test_much_work_does_not_wait(stack: Stack) -> None:
+    much_s = AT_ONCE * PIECE_COST_S * 2
+    stack.runs(much_s)
+    stack.keep(stack.child(), much_s)
+    assert stack.told() == 1
+
+
+def test_large_pieces_do_not_share_a_message(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "CHUNK_BYTES_MAX", 1)
+    stack.runs(2 * ENOUGH_S)
+    stack.keep(stack.child(), ENOUGH_S)
+    stack.keep(stack.child(), ENOUGH_S)
+    assert stack.look(STAY_LOOKS + 1) == [(1, 2 * ENOUGH_S), (1, 0.0)]
