@@ -9,5 +9,6 @@ What lives here: what must be true of a whole cluster, whoever drives its cores.
 4. a copy is in one place; a node that says it leaves nothing behind has none, and none is on its way there or from
    there.
 
-The fifth, that everything ends, is for who drives the cluster.
+The fifth, that everything ends, is for who drives the cluster.  A sixth is of one core alone: what it has foretold
+comes first of what it does then (`foretold`).
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from hdphrs.audit.foretold import foretell, hold_to
 from hdphrs.audit.scan import Copy, facts, scan_leave
 from hdphrs.audit.violation import Violation
 from hdphrs.explore.work import CRASH, children_of, task, value_of
@@ -88,7 +89,9 @@ class Host:
             case ev.Cancelled(origin, slots):
                 for slot in slots:
                     self.awaited.pop((origin, slot), None)
+        foretold = foretell(self.core, event)
         effects = self.core.handle(event, now)
+        hold_to(foretold, effects)
         for effect in effects:
             self._carry_out(effect)
         return effects

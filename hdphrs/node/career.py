@@ -19,6 +19,7 @@ import trio
 
 from hdphrs.config import LEDGER_PIECE_BYTE_COST_S, LEDGER_PIECE_COST_S, TERM_DEADLINE_S, CoreConfig
 from hdphrs.errors import HdphrsError, StartError
+from hdphrs.node.ahead import Ahead
 from hdphrs.node.crew import Crew, understand
 from hdphrs.node.driver import Driver, Feed
 from hdphrs.node.exchange import Exchange
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from hdphrs.node.ledger import Book
 
 
-Look = Callable[[Sequence[list[Any]]], None]
+Look = Callable[[list[list[Any]]], None]
 """Sees what the program sends."""
 
 
@@ -53,6 +54,7 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
         report = Report(core, settings)
         program = NodeLink(socket.socket(fileno=settings.program_fd))
         to_program = ToProgram(program)
+        ahead = Ahead(core, crew, program)
         driver = Driver(
             core,
             crew,
@@ -64,16 +66,21 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
             on_work=report.worked,
             on_value=report.ended,
             on_said=to_program.hear,
+            has_filled=ahead.has_filled,
         )
         crew.exchange.begin, crew.exchange.end = driver.begin_turn, driver.end_turn
+        crew.glance = ahead.result
 
         def part() -> None:
             crew.drain()
             program.post([local.BYE])
             program.flush()
 
-        def made(messages: Sequence[list[Any]]) -> None:
-            report.made(slot for slot, _ in _made(messages))
+        def glance(messages: list[list[Any]]) -> None:
+            if book is None:  # else it may be finished already
+                ahead.call(messages)
+            if settings.explain:
+                report.made(slot for slot, _ in _made(messages))
 
         def look(messages: Sequence[list[Any]]) -> None:
             crew.figures.exported(_made(messages))
@@ -85,8 +92,7 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
             nursery.start_soon(crew.run, driver.handle, core.counters, driver.spread)
             nursery.start_soon(program.pump)
             hear = driver.handle if book is None else book.admit
-            before = made if settings.explain else None
-            nursery.start_soon(_listen_to_program, program, crew.exchange, driver, hear, part, before, look)
+            nursery.start_soon(_listen_to_program, program, crew.exchange, driver, hear, part, glance, look)
             nursery.start_soon(watch_leash, driver)
             nursery.start_soon(obey_signals, driver, settings.grace_s)
             if book is not None:
@@ -300,14 +306,13 @@ async def _listen_to_program(
     driver: Driver,
     hear: Callable[[Sequence[Event]], None],
     part: Callable[[], None],
-    before: Look | None,
+    before: Look,
     after: Look,
 ) -> None:
     """`before` sees what the program sends, and `after` does so when those who wait for it have it."""
 
     def listen(messages: list[list[Any]]) -> bool:
-        if before is not None:
-            before(messages)
+        before(messages)
         events: list[Event] = []
         for message in messages:
             if message[0] == local.FOUND:

@@ -41,7 +41,7 @@ from hdphrs.protocol.events import (
     SchedulerDied,
     SchedulerUp,
 )
-from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Piece, Spark, Task, TaskRef
+from hdphrs.protocol.tasks import PROGRAM, ROOT, Crash, NodeId, Origin, Outcome, Piece, Spark, Task, TaskRef
 from hdphrs.wire import local
 from hdphrs.wire.bundle import is_bundle
 from hdphrs.wire.items import pack_outcome, pack_spark, unpack_piece
@@ -106,11 +106,10 @@ class _Scheduler:
         """Of what it has got, what is cancelled."""
         self._serials: dict[tuple[TaskRef, int], int] = {}
 
-    def hand(self, serial: int, spark: Spark) -> list[object]:
-        """It is about to get this task."""
+    def hand(self, serial: int, spark: Spark) -> None:
+        """It gets this task."""
         self.handed[serial] = spark
         self._serials[spark.ref, spark.replica] = serial
-        return [serial, pack_spark(spark)]
 
     def runs(self, copies: Sequence[tuple[TaskRef, int]]) -> Task | None:
         """Which of these has its core."""
@@ -186,6 +185,8 @@ class Crew:
         self._settings = settings
         self._say = say
         self._next_serial = 1
+        self._started: TaskRef | None = None
+        """Has been sent to its scheduler, and the core is asked next."""
         self._stillbirths = 0
         self._witness = OomWitness()
         self._nodes: list[list[Any]] = []
@@ -195,6 +196,8 @@ class Crew:
         """Serves the links of the schedulers, and others; somebody has to run it."""
         self.peers_have_time: Callable[[], bool] = lambda: True
         """Whether nothing of the links to other nodes waits for a turn of trio's."""
+        self.glance: Callable[[list[list[Any]]], None] = lambda messages: None
+        """Sees what a scheduler says before the core hears of it."""
         self._books = Books(page.totals)
         self.voices: Voices = Voices(settings.host, settings.prefixed)
         self.figures: Figures = Figures(self.voices.advise if settings.advice else lambda kind, sentence: None)
@@ -231,13 +234,25 @@ class Crew:
         scheduler = self._schedulers[origin]
         scheduler.fed, scheduler.hungry = True, False
         first, self._next_serial = self._next_serial, self._next_serial + len(sparks)
-        if len(sparks) == 1:
-            scheduler.link.post([local.START, [scheduler.hand(first, sparks[0])]])
+        if self._started is not None:
+            assert sparks[0].ref == self._started, f"{self._started} was started before the core was asked"
+            self._started = None
+        elif len(sparks) == 1:
+            scheduler.link.post([local.START, [[first, pack_spark(sparks[0])]]])
             scheduler.link.flush()  # its caller may wait for it alone, so the rest of the step comes after it
         else:
             for chunk in local.chunks(enumerate(sparks, first), _payload_bytes):
-                self._post(scheduler, [local.START, [scheduler.hand(serial, spark) for serial, spark in chunk]])
+                self._post(scheduler, [local.START, [[serial, pack_spark(spark)] for serial, spark in chunk]])
+        for serial, spark in enumerate(sparks, first):
+            scheduler.hand(serial, spark)
         self._has_fed = True
+
+    def start_ahead(self, origin: Origin, slot: int, task: list[Any]) -> None:
+        """The effect `Start` with a new task of the program's, as it has packed it, which is sure to come next."""
+        self._started = TaskRef(ROOT, PROGRAM, slot)
+        link = self._schedulers[origin].link
+        link.post([local.START, [[self._next_serial, local.first_copy(self._started, task)]]])
+        link.flush()
 
     def deliver(self, origin: Origin, slot: int, outcome: Outcome) -> None:
         """Effect `Deliver`; to a dead scheduler it is lost."""
@@ -385,6 +400,8 @@ class Crew:
     def _hear(self, scheduler: _Scheduler, messages: list[list[Any]]) -> None:
         assert self._handle is not None
         events: list[Event] = []
+        if messages:
+            self.glance(messages)
         for message in messages:
             event = self._understand(scheduler, message)
             if event is not None:

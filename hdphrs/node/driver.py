@@ -86,6 +86,7 @@ class Driver:
         on_value: Callable[[int, Outcome], None] = lambda slot, outcome: None,
         on_outcome: Callable[[int, Outcome], None] = lambda slot, outcome: None,
         on_said: Callable[[int, bytes], None] = lambda lost, bundle: None,
+        has_filled: Callable[[int], bool] = lambda slot: False,
     ) -> None:
         """
         Args:
@@ -100,6 +101,7 @@ class Driver:
             on_value: told, at the root, of each value that the program has got.
             on_outcome: told, at the root, of the end of each of the program's tasks.
             on_said: gets, at the root, what tasks on other nodes say, and how much of that was dropped before.
+            has_filled: whether the program has got an outcome before the core was asked (`ahead.py`).
         """
         self.core = core
         self._feed = feed or core.handle
@@ -121,6 +123,7 @@ class Driver:
         self._on_value = on_value
         self.on_outcome = on_outcome
         self._on_said = on_said
+        self._has_filled = has_filled
         self._time: Callable[[], float] | None = None
         """Of trio's clock."""
         self._armed_s: float | None = None
@@ -233,7 +236,8 @@ class Driver:
                     self._schedulers.deliver(origin, slot, outcome)
                 elif self._program is not None:
                     self.on_outcome(slot, outcome)
-                    self._program.post([local.DELIVER, slot, pack_outcome(outcome)])
+                    if not self._has_filled(slot):
+                        self._program.post([local.DELIVER, slot, pack_outcome(outcome)])
                     self._on_value(slot, outcome)
             case fx.Start(scheduler, sparks):
                 self._schedulers.start(scheduler, sparks)

@@ -35,6 +35,10 @@ class CodeStore:
                 missing.append((digest, self._data[digest]))
         return missing
 
+    def has(self, receiver: Hashable, digest: bytes) -> bool:
+        """Whether `receiver` has been given this code."""
+        return digest in self._given.get(receiver, ())
+
     def ahead(self, node: NodeId, sparks: Iterable[Spark]) -> list[Effect]:
         """CODE that goes to a node ahead of these tasks."""
         return [Send(node, Code(digest, data)) for digest, data in self.missing(("node", node), sparks)]

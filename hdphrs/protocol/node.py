@@ -38,6 +38,7 @@ from hdphrs.protocol.code import CodeStore
 from hdphrs.protocol.counters import COUNTERS, Counters
 from hdphrs.protocol.effects import Effect, Halt, Send, StopSchedulers
 from hdphrs.protocol.flow import Flow
+from hdphrs.protocol.foresight import Foresight
 from hdphrs.protocol.homes import Homes
 from hdphrs.protocol.intake import Intake
 from hdphrs.protocol.leaving import Leaving
@@ -55,7 +56,7 @@ from hdphrs.protocol.schedulers import Schedulers
 from hdphrs.protocol.sparkpool import Sparkpool
 from hdphrs.protocol.stragglers import Stragglers
 from hdphrs.protocol.supervisor import Supervisor
-from hdphrs.protocol.tasks import ROOT, NodeId, Parting, TaskRef
+from hdphrs.protocol.tasks import ROOT, NodeId, Origin, Parting, TaskRef
 from hdphrs.protocol.thief import Thief
 from hdphrs.protocol.unwanted import Unwanted
 from hdphrs.protocol.victim import Victim
@@ -149,6 +150,7 @@ class Node:
         self.recovery: Recovery = Recovery(
             members, supervisor, schedulers, thief, victim, leaving, code, orphans, reruns, unwanted, outcomes, counters
         )
+        self._foresight: Foresight = Foresight(pool, supervisor, schedulers, code, pieces, leaving)
         self.flow: Flow = Flow(
             members,
             choose,
@@ -176,6 +178,14 @@ class Node:
             effects += self.flow.settle(now, insist=isinstance(event, _BRINGS))
         self._over = bool(effects) and _ends(effects)
         return effects
+
+    def taker(self, path: bytes, code: bytes) -> Origin | None:
+        """See `Foresight.taker`."""
+        return None if self._over or self._awaited is not None else self._foresight.taker(path, code)
+
+    def fills(self, ref: TaskRef) -> bool:
+        """See `Foresight.fills`."""
+        return not self._over and self._foresight.fills(ref)
 
     def next_deadline(self) -> float | None:
         """When `handle` wants a `Tick` at the latest; None for never."""

@@ -53,6 +53,11 @@ class Schedulers:
         return bool(self._hungry)
 
     @property
+    def next_fed(self) -> Origin | None:
+        """Who of the hungry gets something first."""
+        return next(reversed(self._hungry), None)
+
+    @property
     def busy(self) -> bool:
         """Whether somebody runs something, or has got something and not answered."""
         return len(self._hungry) < len(self._up) or any(scheduler.held for scheduler in self._up.values())

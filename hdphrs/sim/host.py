@@ -10,6 +10,7 @@ from collections.abc import Callable
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from hdphrs.audit.foretold import foretell, hold_to
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
 from hdphrs.protocol.messages import Message
@@ -94,7 +95,9 @@ class Host:
         now_s = (world.now_ns * self.rate_ppm // 1_000_000 + self._offset_ns) / 1e9
         world.events += 1
         self._event = event
+        foretold = foretell(self.core, event)
         effects = self.core.handle(event, now_s)
+        hold_to(foretold, effects)
         kind = type(event)
         world.fold = (
             world.fold * FOLD + (world.now_ns << 16) + (node << 8) + (len(effects) << 4) + _KINDS[kind]

@@ -111,6 +111,11 @@ def spark_of(packed: list[Any]) -> Spark:
     return Spark(ref_of(ref), replica, task_of(task), (), placed, epoch)
 
 
+def first_copy(ref: TaskRef, task: list[Any]) -> list[Any]:
+    """As `items.pack_spark`: the spark of a new task that is packed already."""
+    return [ref, 0, task, [], False, 0, []]
+
+
 def outcome_of(packed: list[Any]) -> Outcome:
     """The outcome that `items.pack_outcome` has packed."""
     verdict, data, crashes, cost_s, span_s = packed
