@@ -18,6 +18,7 @@ from hdphrs.explore.host import Host, Scheduler
 from hdphrs.protocol.cancelling import Cancelling, _Stopping
 from hdphrs.protocol.code import CodeStore
 from hdphrs.protocol.flow import Flow
+from hdphrs.protocol.foresight import Foresight
 from hdphrs.protocol.homes import Homes
 from hdphrs.protocol.intake import Intake
 from hdphrs.protocol.leaving import Leaving
@@ -243,6 +244,7 @@ ROLES: dict[str, tuple[type, _Role]] = {
             "me members supervisor schedulers thief victim leaving code orphans reruns unwanted outcomes counters"
         ),
     ),
+    "foresight": (Foresight, _between("supervisor schedulers code pieces")),
     "flow": (
         Flow,
         _between(

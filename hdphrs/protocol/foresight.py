@@ -8,10 +8,8 @@ explorer verify at each step.
 from __future__ import annotations
 
 from hdphrs.protocol.code import CodeStore
-from hdphrs.protocol.leaving import Leaving
 from hdphrs.protocol.pieces import Pieces
 from hdphrs.protocol.schedulers import Schedulers
-from hdphrs.protocol.sparkpool import Sparkpool
 from hdphrs.protocol.supervisor import Supervisor
 from hdphrs.protocol.tasks import Origin, TaskRef
 
@@ -21,28 +19,25 @@ class Foresight:
 
     def __init__(
         self,
-        pool: Sparkpool,
         supervisor: Supervisor,
         schedulers: Schedulers,
         code: CodeStore,
         pieces: Pieces,
-        leaving: Leaving,
     ) -> None:
-        self._pool = pool
         self._supervisor = supervisor
         self._schedulers = schedulers
         self._code = code
         self._pieces = pieces
-        self._leaving = leaving
 
     def taker(self, path: bytes, code: bytes) -> Origin | None:
         """The scheduler that will get a new task of the program's, if that is the only one exported, is not pinned,
-        and goes there as its first copy, with nothing before it; None if that is not certain."""
+        and goes there as its first copy, with nothing before it; None if that is not certain.
+
+        Nothing waits in the pool of the root, where the program is, while somebody is hungry: it is never on its leave.
+        """
         schedulers = self._schedulers
         origin = schedulers.next_fed
-        if origin is None or len(self._pool) or self._leaving.under_way:
-            return None
-        if schedulers.crashes_of(path) or self._pieces.below(path):
+        if origin is None or schedulers.crashes_of(path) or self._pieces.below(path):
             return None
         return origin if not code or self._code.has(("scheduler", origin), code) else None
 

@@ -150,7 +150,7 @@ class Node:
         self.recovery: Recovery = Recovery(
             members, supervisor, schedulers, thief, victim, leaving, code, orphans, reruns, unwanted, outcomes, counters
         )
-        self._foresight: Foresight = Foresight(pool, supervisor, schedulers, code, pieces, leaving)
+        self.foresight: Foresight = Foresight(supervisor, schedulers, code, pieces)
         self.flow: Flow = Flow(
             members,
             choose,
@@ -181,11 +181,11 @@ class Node:
 
     def taker(self, path: bytes, code: bytes) -> Origin | None:
         """See `Foresight.taker`."""
-        return None if self._over or self._awaited is not None else self._foresight.taker(path, code)
+        return None if self._over or self._awaited is not None else self.foresight.taker(path, code)
 
     def fills(self, ref: TaskRef) -> bool:
         """See `Foresight.fills`."""
-        return not self._over and self._foresight.fills(ref)
+        return not self._over and self.foresight.fills(ref)
 
     def next_deadline(self) -> float | None:
         """When `handle` wants a `Tick` at the latest; None for never."""

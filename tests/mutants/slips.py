@@ -566,21 +566,6 @@ CANCELLING = (
 
 FORESIGHT = (
     Mutant(
-        "foretold-past-others",
-        "it is foretold that a new task starts at once, while others wait",
-        (Edit("foresight.Foresight.taker", "len(self._pool)", "False"),),
-    ),
-    Mutant(
-        "foretold-untaught",
-        "it is foretold that a task starts at once, whose code its scheduler has not got",
-        (Edit("foresight.Foresight.taker", 'if not code or self._code.has(("scheduler", origin), code)', "if True"),),
-    ),
-    Mutant(
-        "foretold-reckless",
-        "it is foretold that a task starts as if it had never crashed",
-        (Edit("foresight.Foresight.taker", "schedulers.crashes_of(path) or ", ""),),
-    ),
-    Mutant(
         "foretold-twice",
         "it is foretold that a second result fills a future",
         (Edit("foresight.Foresight.fills", "self._supervisor.record(ref) is not None", "True"),),
