@@ -96,6 +96,8 @@ class _Scheduler:
         """When to see again whether it computes or waits."""
         self.fed = False
         """Whether it has got tasks since it was hungry."""
+        self.asked_s = inf
+        """When it was to see the demand byte, or got what it has; endless if it has nothing, or has been nudged."""
         self.hungry = False
         """Whether it waits for tasks, or soon will."""
         self.stopped = False
@@ -138,10 +140,11 @@ class _Scheduler:
         return max(above, key=lambda spark: len(spark.task.path), default=None)
 
     @property
-    def owes_an_answer(self) -> bool:
-        """Whether it has not answered the demand byte, and is deep in a task or about to begin."""
+    def due_s(self) -> float:
+        """When to nudge it, if it has not answered the demand byte, and is deep in a task or about to begin."""
         line = self.process.line
-        return line.demand and (self.fed or (line.running != 0 and not self.hungry))
+        owes_an_answer = line.demand and (self.fed or (line.running != 0 and not self.hungry))
+        return self.asked_s + NUDGE_S if owes_an_answer else inf
 
     def ask(self, what: bytes) -> None:
         """Something for its helper thread."""
@@ -232,7 +235,7 @@ class Crew:
     def start(self, origin: Origin, sparks: Sequence[Spark]) -> None:
         """Effect `Start`."""
         scheduler = self._schedulers[origin]
-        scheduler.fed, scheduler.hungry = True, False
+        scheduler.fed, scheduler.hungry, scheduler.asked_s = True, False, min(scheduler.asked_s, perf_counter())
         first, self._next_serial = self._next_serial, self._next_serial + len(sparks)
         if self._started is not None:
             assert sparks[0].ref == self._started, f"{self._started} was started before the core was asked"
@@ -277,10 +280,13 @@ class Crew:
     def demand(self, wanted: bool) -> None:
         """Effect `Demand`: set the bytes; helper threads of those that have something are asked after `NUDGE_S`."""
         self._wanted = wanted
+        now_s = perf_counter()
         holds = False
         for scheduler in self._schedulers.values():
             scheduler.process.line.want(wanted)
-            holds = holds or bool(scheduler.handed)
+            if scheduler.handed:
+                holds = True
+                scheduler.asked_s = min(scheduler.asked_s, now_s)
         if wanted and holds:
             self._nudge_later()
 
@@ -431,7 +437,7 @@ class Crew:
                 self._counters["tasks_run"] += len(results)
                 return Finished(origin, tuple(finished))
             case [local.HUNGRY, room, ran]:
-                scheduler.fed, scheduler.hungry = False, True
+                scheduler.fed, scheduler.hungry, scheduler.asked_s = False, True, inf
                 self._counters["sparks_made"] += ran
                 self._counters["tasks_run"] += ran
                 return Hungry(origin, room)
@@ -541,25 +547,26 @@ class Crew:
         """
         while True:
             await self._nudged.wait()
-            self._nudged = trio.Event()
-            if not any(scheduler.handed or scheduler.process.line.running for scheduler in self._schedulers.values()):
-                self._nudge_at_s = inf
-                continue  # whoever had something has answered; who gets the next task is announced anew
-            await trio.sleep_until(self._nudge_at_s)
-            # What has been wanted since is asked for in another round.
-            self._nudge_at_s = trio.current_time() + NUDGE_S if self._nudged.is_set() else inf
+            if any(scheduler.handed or scheduler.process.line.running for scheduler in self._schedulers.values()):
+                await trio.sleep_until(self._nudge_at_s)
+            self._nudged, self._nudge_at_s = trio.Event(), inf
+            now_s, next_s = perf_counter(), inf
             for scheduler in self._schedulers.values():
-                if not scheduler.owes_an_answer:
-                    continue
-                if scheduler.process.line.running and not scheduler.hungry:
+                due_s = scheduler.due_s
+                if due_s > now_s:
+                    next_s = min(next_s, due_s)
+                elif scheduler.process.line.running and not scheduler.hungry:
+                    scheduler.asked_s = inf
                     scheduler.ask(SPEAK)
                 else:
-                    self._nudge_later()  # it is about to begin
+                    next_s = now_s + NUDGE_S  # it is about to begin
+            if next_s < inf:
+                self._nudge_later(next_s - now_s)
 
-    def _nudge_later(self) -> None:
+    def _nudge_later(self, after_s: float = NUDGE_S) -> None:
         if self._nudge_at_s == inf:
-            self._nudge_at_s = trio.current_time() + NUDGE_S
-        self._nudged.set()
+            self._nudge_at_s = trio.current_time() + after_s
+            self._nudged.set()
 
     def _has_time(self) -> bool:
         """Whether nothing but what the exchange serves is to be done just now."""
@@ -567,7 +574,7 @@ class Crew:
             return False
         if self._nudge_at_s == inf or trio.current_time() < self._nudge_at_s:
             return True
-        return not any(scheduler.owes_an_answer for scheduler in self._schedulers.values())
+        return min([scheduler.due_s for scheduler in self._schedulers.values()], default=inf) > perf_counter()
 
 
 def _payload_bytes(numbered: tuple[int, Spark]) -> int:
