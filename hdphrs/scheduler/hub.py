@@ -371,7 +371,10 @@ class Hub:
                 self._bundles.run(future)
             else:
                 self._execute_assigned(future)
-            self._habits.learn(future.spark.task, perf_counter() - started_s, future._spawned)
+            for_s = perf_counter() - started_s
+            if self._has_nothing:
+                self._flush(*self._hunger())  # somebody may wait for this alone, and for what follows nobody does
+            self._habits.learn(future.spark.task, for_s, future._spawned)
         else:
             self._execute_own(future, function)
         self._look_up(future)
@@ -503,6 +506,12 @@ class Hub:
             if self._stacks.ready:
                 return
         self._receive(block=True)
+
+    @property
+    def _has_nothing(self) -> bool:
+        """Whether the loop is sure to starve next."""
+        busy = fast.sparks or self._stacks.ready or self._mail.has_come or self._stopper.stopping
+        return not (busy or self._waiting.in_place or self._timers.calls)
 
     def _hunger(self) -> list[list[Any]]:
         """The message that there is room for more tasks here, unless it has been said."""
