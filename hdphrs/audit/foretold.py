@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from hdphrs.audit.violation import Violation
 from hdphrs.protocol.effects import Deliver, Effect, Start
-from hdphrs.protocol.events import Event, Exported, Finished
+from hdphrs.protocol.events import Event, Exported, Finished, Received
+from hdphrs.protocol.messages import Push, Result
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.tasks import PROGRAM, Spark, TaskRef
 
@@ -18,7 +19,12 @@ def foretell(core: Node, event: Event) -> Effect | None:
             taker = core.taker(task.path, task.code)
             return None if taker is None else Start(taker, (Spark(TaskRef(core.me, origin, slot), 0, task),))
         case Finished(_, [(ref, _, outcome)]) if ref.origin == PROGRAM and ref.node == core.me:
-            return Deliver(PROGRAM, ref.slot, outcome) if core.fills(ref) else None
+            return Deliver(PROGRAM, ref.slot, outcome) if core.fills(ref, ref.node) else None
+        case Received(sender, Push(thread)):
+            host = core.host(sender, thread)
+            return None if host is None else Start(host, (thread,))
+        case Received(sender, Result(ref, _, outcome)):
+            return Deliver(ref.origin, ref.slot, outcome) if core.fills(ref, sender) else None
     return None
 
 

@@ -244,7 +244,7 @@ ROLES: dict[str, tuple[type, _Role]] = {
             "me members supervisor schedulers thief victim leaving code orphans reruns unwanted outcomes counters"
         ),
     ),
-    "foresight": (Foresight, _between("supervisor schedulers code pieces")),
+    "foresight": (Foresight, _between("members supervisor schedulers leaving code pieces")),
     "flow": (
         Flow,
         _between(

@@ -66,10 +66,11 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
             on_work=report.worked,
             on_value=report.ended,
             on_said=to_program.hear,
+            glance=ahead.message,
             has_filled=ahead.has_filled,
         )
         crew.exchange.begin, crew.exchange.end = driver.begin_turn, driver.end_turn
-        crew.glance = ahead.result
+        crew.glance = ahead.answer
 
         def part() -> None:
             crew.drain()
@@ -129,12 +130,15 @@ async def member(settings: NodeSettings, page: Page, processes: list[SchedulerPr
     """The career of any other node; the exit status."""
     while True:
         with _crew(page, processes, settings) as crew, unwrapped(), _core(settings) as (core, feed):
+            ahead = Ahead(core, crew)
             driver = Driver(
                 core,
                 crew,
                 feed=feed,
                 here=(settings.host, settings.slots),
                 root=(settings.root_host, settings.root_slots),
+                glance=ahead.message,
+                has_filled=ahead.has_filled,
             )
             crew.exchange.begin, crew.exchange.end = driver.begin_turn, driver.end_turn
             halt = await _member_life(settings, crew, driver)

@@ -41,7 +41,7 @@ from hdphrs.protocol.events import (
     SchedulerDied,
     SchedulerUp,
 )
-from hdphrs.protocol.tasks import PROGRAM, ROOT, Crash, NodeId, Origin, Outcome, Piece, Spark, Task, TaskRef
+from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Piece, Spark, Task, TaskRef
 from hdphrs.wire import local
 from hdphrs.wire.bundle import is_bundle
 from hdphrs.wire.items import pack_outcome, pack_spark, unpack_piece
@@ -250,11 +250,11 @@ class Crew:
             scheduler.hand(serial, spark)
         self._has_fed = True
 
-    def start_ahead(self, origin: Origin, slot: int, task: list[Any]) -> None:
-        """The effect `Start` with a new task of the program's, as it has packed it, which is sure to come next."""
-        self._started = TaskRef(ROOT, PROGRAM, slot)
+    def start_ahead(self, origin: Origin, ref: TaskRef, spark: list[Any]) -> None:
+        """The effect `Start` with this one spark, packed, is sure to come next."""
+        self._started = ref
         link = self._schedulers[origin].link
-        link.post([local.START, [[self._next_serial, local.first_copy(self._started, task)]]])
+        link.post([local.START, [[self._next_serial, spark]]])
         link.flush()
 
     def deliver(self, origin: Origin, slot: int, outcome: Outcome) -> None:
@@ -263,6 +263,13 @@ class Crew:
         if scheduler is not None:
             scheduler.hungry = False
             self._post(scheduler, self._books.deliver(origin, slot, pack_outcome(outcome)))
+
+    def deliver_ahead(self, origin: Origin, slot: int, outcome: list[Any]) -> None:
+        """The effect `Deliver` with an outcome from another node, packed, is sure to come next, and is not to come."""
+        scheduler = self._schedulers[origin]
+        scheduler.hungry = False
+        scheduler.link.post([local.DELIVER, slot, outcome, 0.0, 0.0])
+        scheduler.link.flush()
 
     def cancel(self, origin: Origin, copies: Sequence[tuple[TaskRef, int]]) -> None:
         """Effect `Cancel`: its helper thread is asked to look, should it be deep in a task."""

@@ -15,7 +15,7 @@ from hdphrs.node.books import Work
 from hdphrs.node.life import say
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol.events import Event, Kept, Received, Suspected, Tick
-from hdphrs.protocol.messages import Keep, Term
+from hdphrs.protocol.messages import Keep, Message, Term
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.paths import first_index
 from hdphrs.protocol.tasks import PROGRAM, ROOT, Member, NodeId, Origin, Outcome, Parting, Piece, Spark, TaskRef
@@ -86,7 +86,8 @@ class Driver:
         on_value: Callable[[int, Outcome], None] = lambda slot, outcome: None,
         on_outcome: Callable[[int, Outcome], None] = lambda slot, outcome: None,
         on_said: Callable[[int, bytes], None] = lambda lost, bundle: None,
-        has_filled: Callable[[int], bool] = lambda slot: False,
+        glance: Callable[[NodeId, Message], None] = lambda sender, message: None,
+        has_filled: Callable[[Origin, int], bool] = lambda origin, slot: False,
     ) -> None:
         """
         Args:
@@ -101,7 +102,8 @@ class Driver:
             on_value: told, at the root, of each value that the program has got.
             on_outcome: told, at the root, of the end of each of the program's tasks.
             on_said: gets, at the root, what tasks on other nodes say, and how much of that was dropped before.
-            has_filled: whether the program has got an outcome before the core was asked (`ahead.py`).
+            glance: sees what another node says before the core hears of it (`ahead.py`).
+            has_filled: whether a future was filled before the core has heard of it.
         """
         self.core = core
         self._feed = feed or core.handle
@@ -123,6 +125,7 @@ class Driver:
         self._on_value = on_value
         self.on_outcome = on_outcome
         self._on_said = on_said
+        self._glance = glance
         self._has_filled = has_filled
         self._time: Callable[[], float] | None = None
         """Of trio's clock."""
@@ -149,6 +152,8 @@ class Driver:
     def hear(self, event: TransportEvent) -> None:
         """One event of the transport."""
         if isinstance(event, Received):
+            if self.halt is None:
+                self._glance(event.sender, event.message)
             self.handle([event])
         elif isinstance(event, Noted):
             self._on_work(event.sender, Work(*event.seconds))
@@ -232,11 +237,13 @@ class Driver:
     def _carry_out(self, effect: fx.Effect) -> None:
         match effect:
             case fx.Deliver(origin, slot, outcome):
+                is_filled = self._has_filled(origin, slot)
                 if origin != PROGRAM:
-                    self._schedulers.deliver(origin, slot, outcome)
+                    if not is_filled:
+                        self._schedulers.deliver(origin, slot, outcome)
                 elif self._program is not None:
                     self.on_outcome(slot, outcome)
-                    if not self._has_filled(slot):
+                    if not is_filled:
                         self._program.post([local.DELIVER, slot, pack_outcome(outcome)])
                     self._on_value(slot, outcome)
             case fx.Start(scheduler, sparks):

@@ -56,7 +56,7 @@ from hdphrs.protocol.schedulers import Schedulers
 from hdphrs.protocol.sparkpool import Sparkpool
 from hdphrs.protocol.stragglers import Stragglers
 from hdphrs.protocol.supervisor import Supervisor
-from hdphrs.protocol.tasks import ROOT, NodeId, Origin, Parting, TaskRef
+from hdphrs.protocol.tasks import ROOT, NodeId, Origin, Parting, Spark, TaskRef
 from hdphrs.protocol.thief import Thief
 from hdphrs.protocol.unwanted import Unwanted
 from hdphrs.protocol.victim import Victim
@@ -150,7 +150,7 @@ class Node:
         self.recovery: Recovery = Recovery(
             members, supervisor, schedulers, thief, victim, leaving, code, orphans, reruns, unwanted, outcomes, counters
         )
-        self.foresight: Foresight = Foresight(supervisor, schedulers, code, pieces)
+        self.foresight: Foresight = Foresight(members, supervisor, schedulers, leaving, code, pieces)
         self.flow: Flow = Flow(
             members,
             choose,
@@ -183,9 +183,13 @@ class Node:
         """See `Foresight.taker`."""
         return None if self._over or self._awaited is not None else self.foresight.taker(path, code)
 
-    def fills(self, ref: TaskRef) -> bool:
+    def host(self, sender: NodeId, thread: Spark) -> Origin | None:
+        """See `Foresight.host`."""
+        return None if self._over or self._awaited is not None else self.foresight.host(sender, thread)
+
+    def fills(self, ref: TaskRef, source: NodeId) -> bool:
         """See `Foresight.fills`."""
-        return not self._over and self.foresight.fills(ref)
+        return not self._over and self.foresight.fills(ref, source)
 
     def next_deadline(self) -> float | None:
         """When `handle` wants a `Tick` at the latest; None for never."""

@@ -89,7 +89,7 @@ def test_the_first_outcome_fills_the_future() -> None:
     node.handle(exported(task()), 0.0)
     ref = TaskRef(ROOT, PROGRAM, 0)
     assert takes(node, ev.Finished(ONE, ((ref, 0, VALUE),))) == fx.Deliver(PROGRAM, 0, VALUE)
-    assert not node.fills(ref)
+    assert not node.fills(ref, ROOT)
 
 
 def test_the_outcome_of_what_was_cancelled_fills_nothing() -> None:
@@ -103,7 +103,7 @@ def test_nothing_starts_when_the_run_is_over() -> None:
     node = a_node(ONE)
     node.handle(ev.Terminate(), 0.0)
     assert node.taker(b"a", b"") is None
-    assert not node.fills(TaskRef(ROOT, PROGRAM, 0))
+    assert not node.fills(TaskRef(ROOT, PROGRAM, 0), ROOT)
 
 
 def test_who_does_something_else_breaks_an_invariant() -> None:
