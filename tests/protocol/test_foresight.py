@@ -9,10 +9,25 @@ from hdphrs.audit.violation import Violation
 from hdphrs.config import CoreConfig
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
+from hdphrs.protocol.messages import Push, Result, Welcome
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import PROGRAM, ROOT, Crash, Origin, Outcome, Piece, Spark, Task, TaskRef, Verdict
+from hdphrs.protocol.tasks import (
+    PROGRAM,
+    ROOT,
+    Crash,
+    Member,
+    NodeId,
+    Origin,
+    Outcome,
+    Piece,
+    Spark,
+    Task,
+    TaskRef,
+    Verdict,
+)
 
 ONE, TWO = Origin(1), Origin(2)
+OTHER = NodeId(1)
 VALUE = Outcome(Verdict.VALUE, b"value")
 
 
@@ -99,10 +114,41 @@ def test_the_outcome_of_what_was_cancelled_fills_nothing() -> None:
     assert takes(node, ev.Finished(ONE, ((TaskRef(ROOT, PROGRAM, 0), 0, VALUE),))) is None
 
 
+def test_a_thread_goes_to_who_became_hungry_last_unless_its_sender_is_dead() -> None:
+    node = a_node(ONE, TWO)
+    node.handle(ev.Arrived(1, "host", 1, ("host", 1), 1), 0.0)
+    threads = [Spark(TaskRef(OTHER, ONE, slot), 0, task(path=b"%d" % slot), placed=True) for slot in (1, 2)]
+    assert takes(node, ev.Received(OTHER, Push(threads[0]))) == fx.Start(TWO, (threads[0],))
+    node.handle(ev.Suspected(OTHER), 0.0)
+    assert takes(node, ev.Received(OTHER, Push(threads[1]))) is None
+
+
+def test_a_node_on_its_leave_starts_no_thread_that_it_has_not_seen() -> None:
+    node = Node.newcomer(CoreConfig(), lambda n: 0)
+    hosts = tuple(Member(NodeId(number), "host", 1, ("host", 1), 1) for number in (0, 1))
+    node.handle(ev.Received(ROOT, Welcome(OTHER, 1, hosts, ())), 0.0)
+    node.handle(ev.SchedulerUp(ONE), 0.0)
+    node.handle(ev.Hungry(ONE, 4), 0.0)
+    thread = Spark(TaskRef(ROOT, ONE, 0), 0, task(), placed=True)
+    assert node.host(ROOT, thread) == ONE
+    node.handle(ev.Leave(10.0), 0.0)
+    assert node.host(ROOT, thread) is None
+
+
+def test_the_result_of_another_node_fills_a_future_once() -> None:
+    node = a_node(ONE)
+    node.handle(ev.Arrived(1, "host", 1, ("host", 1), 1), 0.0)
+    node.handle(ev.Placed(ONE, 0, task(), OTHER), 0.0)
+    result = ev.Received(OTHER, Result(TaskRef(ROOT, ONE, 0), 0, VALUE))
+    assert takes(node, result) == fx.Deliver(ONE, 0, VALUE)
+    assert takes(node, result) is None
+
+
 def test_nothing_starts_when_the_run_is_over() -> None:
     node = a_node(ONE)
     node.handle(ev.Terminate(), 0.0)
     assert node.taker(b"a", b"") is None
+    assert node.host(OTHER, Spark(TaskRef(OTHER, ONE, 0), 0, task(), placed=True)) is None
     assert not node.fills(TaskRef(ROOT, PROGRAM, 0), ROOT)
 
 
