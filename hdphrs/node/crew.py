@@ -108,6 +108,11 @@ class _Scheduler:
         """Of what it has got, what is cancelled."""
         self._serials: dict[tuple[TaskRef, int], int] = {}
 
+    def begin(self) -> None:
+        """It has something to do."""
+        self.hungry = False
+        self.asked_s = min(self.asked_s, perf_counter())
+
     def hand(self, serial: int, spark: Spark) -> None:
         """It gets this task."""
         self.handed[serial] = spark
@@ -235,7 +240,8 @@ class Crew:
     def start(self, origin: Origin, sparks: Sequence[Spark]) -> None:
         """Effect `Start`."""
         scheduler = self._schedulers[origin]
-        scheduler.fed, scheduler.hungry, scheduler.asked_s = True, False, min(scheduler.asked_s, perf_counter())
+        scheduler.begin()
+        scheduler.fed = True
         first, self._next_serial = self._next_serial, self._next_serial + len(sparks)
         if self._started is not None:
             assert sparks[0].ref == self._started, f"{self._started} was started before the core was asked"
@@ -261,13 +267,13 @@ class Crew:
         """Effect `Deliver`; to a dead scheduler it is lost."""
         scheduler = self._schedulers.get(origin)
         if scheduler is not None:
-            scheduler.hungry = False
+            scheduler.begin()
             self._post(scheduler, self._books.deliver(origin, slot, pack_outcome(outcome)))
 
     def deliver_ahead(self, origin: Origin, slot: int, outcome: list[Any]) -> None:
         """The effect `Deliver` with an outcome from another node, packed, is sure to come next, and is not to come."""
         scheduler = self._schedulers[origin]
-        scheduler.hungry = False
+        scheduler.begin()
         scheduler.link.post([local.DELIVER, slot, outcome, 0.0, 0.0])
         scheduler.link.flush()
 
@@ -276,7 +282,8 @@ class Crew:
         scheduler = self._schedulers[origin]
         self._post(scheduler, [local.STOP, [[list(ref), replica] for ref, replica in copies]])
         scheduler.unwanted.update(copies)
-        scheduler.stopped, scheduler.hungry = True, False
+        scheduler.stopped = True
+        scheduler.begin()
 
     def replace(self, origin: Origin, copies: Sequence[tuple[TaskRef, int]]) -> None:
         """Effect `Replace`: if one of these has its core, the process is ended; what follows is as after a death."""
