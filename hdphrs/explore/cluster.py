@@ -1,8 +1,8 @@
 """A whole cluster of cores in one process, without clocks, sockets or processes.
 
 What lives here: `Cluster`, which carries messages between hosts.  Between two nodes there is one queue for each
-direction; nothing moves by itself, the caller says which queue delivers, which scheduler runs, who dies and who
-notices.  After every event the invariants are checked; `finish` is the fifth of them, that everything ends.
+direction; nothing moves by itself, the caller says which queue delivers, what overtakes, which scheduler runs, who dies
+and who notices.  After every event the invariants are checked; `finish` is the fifth of them, that everything ends.
 """
 
 from __future__ import annotations
@@ -145,10 +145,12 @@ class Cluster:
         self._carried(node, host.crash(Origin(origin), running, blameless=blameless, now=self.now))
         self.up(node)
 
-    def deliver(self, source: int, to: int) -> msg.Message | None:
-        """The next message from one node to another arrives; None if it is not listened to."""
+    def deliver(self, source: int, to: int, past: int = 0) -> msg.Message | None:
+        """The next message from one node to another arrives, or one that has got past so many others; None if it is not
+        listened to."""
         link = NodeId(source), NodeId(to)
-        message = self.queues[link].popleft()
+        message = self.queues[link][past]
+        del self.queues[link][past]
         host = self.hosts.get(link[1])
         if isinstance(message, msg.Welcome):
             host = self._add(Node.newcomer(self.config, self._chooser(link[1])), link[1])

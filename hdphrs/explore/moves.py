@@ -5,6 +5,7 @@ What lives here: the words, what they do to a host, and which of them a host is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -43,6 +44,8 @@ class Move(NamedTuple):
     future of the program."""
     choices: tuple[int, ...] = ()
     """What `choose` answered on the way."""
+    past: int = 0
+    """How many others what is delivered overtakes."""
 
 
 class Act(NamedTuple):
@@ -51,6 +54,22 @@ class Act(NamedTuple):
     word: str
     about: int = 0
     """The scheduler, the accused node, the next task of the program, the next newcomer, or a future of the program."""
+
+
+def arrivals(scope: Scope, kinds: Sequence[type[msg.Message]]) -> list[int]:
+    """Which of the messages of a queue may arrive next: where things overtake, each that could have a large payload may
+    have one.
+
+    There is no code in a search, which nothing that needs it overtakes.
+    """
+    places = [0] if kinds else []
+    if scope.overtakes and kinds and kinds[0] in msg.BULKY:
+        for place, kind in enumerate(kinds[1:], 1):
+            if kind in msg.QUICK:
+                places.append(place)
+                if kind not in msg.BULKY:
+                    break  # the others keep their order
+    return places
 
 
 def acts_of(host: Host, scope: Scope) -> list[Act]:

@@ -7,6 +7,7 @@ What lives here: writing, reading and replaying them.  A replay goes through non
     scope nested
     hungry 1.1
     deliver 1 -> 0 choose 1
+    deliver 0 -> 1 past 1
     kill 2
     suspect 2 by 0
 
@@ -14,7 +15,7 @@ What lives here: writing, reading and replaying them.  A replay goes through non
 timers of a node; `place` is the next task that the program places, `join` the next newcomer that the root lets in,
 `cancel` a future that the program cancels;
 `halt` is a node that learns that it was declared dead, `leave` one that is told to leave, `over` the end of its time.
-After `choose` come the numbers that the core's chooser answers.
+After `past` comes how many others a message overtakes, after `choose` the numbers that the core's chooser answers.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from collections.abc import Callable, Iterable
 from hdphrs.audit.violation import Violation
 from hdphrs.errors import UsageError
 from hdphrs.explore.cluster import Cluster
-from hdphrs.explore.moves import GRACE_S, SCHEDULER_WORDS, TIMERS, Move, blamed, make_due, slow_down
+from hdphrs.explore.moves import GRACE_S, SCHEDULER_WORDS, TIMERS, Move, arrivals, blamed, make_due, slow_down
 from hdphrs.explore.scope import SCOPES, Scope
 from hdphrs.protocol import events as ev
 from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Origin
@@ -38,7 +39,7 @@ NEXT = ("place", "join", "cancel")
 """Words of the root that number what they are about."""
 
 LINE = re.compile(
-    r"""(?: deliver\ (?P<source>\d+)\ ->\ (?P<to>\d+)
+    r"""(?: deliver\ (?P<source>\d+)\ ->\ (?P<to>\d+)(?:\ past\ (?P<past>\d+))?
           | (?P<scheduler_word>[a-z-]+)\ (?P<node>\d+)\.(?P<origin>\d+)
           | suspect\ (?P<accused>\d+)\ by\ (?P<by>\d+)
           | (?P<next>place|join|cancel)\ (?P<index>\d+)
@@ -106,8 +107,8 @@ def replay(scope: Scope, moves: Iterable[Move], tell: Callable[[str], None] = la
     for number, move in enumerate(moves, 1):
         chooser.script = list(move.choices)
         told = _line(move)
-        if move.word == "deliver" and cluster.in_flight(move.about, move.node):
-            told += f"    # {cluster.in_flight(move.about, move.node)[0]}"
+        if move.word == "deliver" and (waiting := cluster.in_flight(move.about, move.node)[move.past :]):
+            told += f"    # {waiting[0]}"
         tell(told)
         if not _is_possible(cluster, scope, move):
             raise UsageError(f"move {number}, {_line(move)!r}, is not possible there")
@@ -127,8 +128,8 @@ def play(cluster: Cluster, scope: Scope, move: Move) -> None:
     match move.word:
         case "deliver":
             if node in cluster.hosts:
-                slow_down(cluster.core(node), cluster.in_flight(move.about, node)[0], scope)
-            cluster.deliver(move.about, node)
+                slow_down(cluster.core(node), cluster.in_flight(move.about, node)[move.past], scope)
+            cluster.deliver(move.about, node, move.past)
         case "run":
             cluster.run(node, origin)
         case "give":
@@ -167,7 +168,7 @@ def _is_possible(cluster: Cluster, scope: Scope, move: Move) -> bool:
     scheduler = host.schedulers.get(Origin(move.about))
     match move.word:
         case "deliver":
-            return bool(cluster.in_flight(move.about, move.node))
+            return move.past in arrivals(scope, [type(one) for one in cluster.in_flight(move.about, move.node)])
         case "run":
             return scheduler is not None and bool(scheduler.queue)
         case "give":
@@ -213,7 +214,7 @@ def _is_possible_before_welcome(cluster: Cluster, move: Move) -> bool:
 
 def _line(move: Move) -> str:
     if move.word == "deliver":
-        line = f"deliver {move.about} -> {move.node}"
+        line = f"deliver {move.about} -> {move.node}" + (f" past {move.past}" if move.past else "")
     elif move.word in SCHEDULER_WORDS:
         line = f"{move.word} {move.node}.{move.about}"
     elif move.word == "suspect":
@@ -230,7 +231,7 @@ def _move(number: int, line: str) -> Move:
     words = match.groupdict() if match else {}
     choices = tuple(int(choice) for choice in (words.get("choices") or "").split())
     if words.get("source"):
-        return Move("deliver", int(words["to"]), int(words["source"]), choices)
+        return Move("deliver", int(words["to"]), int(words["source"]), choices, int(words["past"] or 0))
     if words.get("scheduler_word") in SCHEDULER_WORDS:
         return Move(words["scheduler_word"], int(words["node"]), int(words["origin"]), choices)
     if words.get("accused"):

@@ -75,6 +75,8 @@ class Scope:
     """Newcomers, one at most: they are let in at any time, and their ids follow those of the nodes."""
     replaces: bool = False
     """Whether a newcomer comes only after a death that the root has ruled on."""
+    overtakes: bool = False
+    """Whether what a steal consists of overtakes what may have a large payload; in others nothing has one."""
     lates: int = 0
     """Fish that are given up while they are still on their way."""
     config: CoreConfig = NARROW
@@ -168,6 +170,7 @@ SCOPES: dict[str, Scope] = {
             deaths=1,
             gives=True,
             lates=1,
+            overtakes=True,
             must=(*STEALING, *REPLIES, "duplicates"),
         ),
         Scope(
@@ -177,6 +180,7 @@ SCOPES: dict[str, Scope] = {
             deaths=1,
             crashes=1,
             early=True,
+            overtakes=True,
             must=(*STEALING, "crashes", "orphans", "duplicates", "denied"),
         ),
         Scope(
@@ -185,6 +189,7 @@ SCOPES: dict[str, Scope] = {
             (Job(1),),
             root_works=True,
             crashes=1,
+            overtakes=True,
             must=("stolen", "given", "crashes", "orphans", "duplicates", "stale"),
         ),
         Scope(
@@ -202,6 +207,7 @@ SCOPES: dict[str, Scope] = {
             root_works=True,
             deaths=1,
             suspicions=1,
+            overtakes=True,
             must=(*STEALING, "orphans"),
         ),
         Scope(
@@ -211,6 +217,7 @@ SCOPES: dict[str, Scope] = {
             root_works=True,
             deaths=1,
             gives=True,
+            overtakes=True,
             must=(*STEALING, *REPLIES, "orphans", "duplicates"),
         ),
         Scope(
@@ -220,6 +227,7 @@ SCOPES: dict[str, Scope] = {
             root_works=True,
             deaths=2,
             rests=True,
+            overtakes=True,
             must=(*STEALING, "denied", "orphans", "duplicates"),
         ),
         Scope(
@@ -361,6 +369,7 @@ SCOPES: dict[str, Scope] = {
             gives=True,
             cancels=1,
             config=DOUBLE,
+            overtakes=True,
             must=("stolen", "given", "doubled", "cancelled", "cancel"),
         ),
         Scope(

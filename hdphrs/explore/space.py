@@ -5,8 +5,9 @@ wrong; each number names a value in a table.  A step changes one host and few qu
 is asked once for each pair of a host and an event, and every further time the answer is in a table.  This is what the
 purity of the core buys.
 
-Nothing is left out: a message, a timer, a death, its notice by the root and the news of it are steps of their own, and
-every queue may deliver next.  Two states that differ only in names are one (see `hdphrs.explore.names`).
+Nothing is left out: a message, a timer, a death, its notice by the root and the news of it are steps of their own,
+every queue may deliver next, and in some scopes what is quick before what may be large (decision 32).  Two states that
+differ only in names are one (see `hdphrs.explore.names`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from hdphrs.audit.scan import Facts, facts, scan, scan_still
 from hdphrs.audit.violation import Violation
 from hdphrs.explore.cluster import Cluster
 from hdphrs.explore.freeze import MESSAGES, check_fields, number_ids
-from hdphrs.explore.moves import Act, Move
+from hdphrs.explore.moves import Act, Move, arrivals
 from hdphrs.explore.names import Names, State, links_of
 from hdphrs.explore.numbers import ABSENT, GONE, NOTHING, Numbers, Table
 from hdphrs.explore.scope import Scope
@@ -67,7 +68,7 @@ class Space:
         self._steps = Steps(scope, numbers)
         self.outcomes: list[Outcome] = self._steps.outcomes
         self.names: Names = Names(self.nodes, scope.nodes, numbers, symmetric=symmetric)
-        self._heads = Table(self._head)
+        self._arrivals = Table(self._arrivals_of)
         self._pushed = Table(lambda key: numbers.of("queue", (*numbers.values[key[0]], key[1])))
         self._spent = Table(lambda key: numbers.of("world", numbers.values[key[0]]._replace(**{key[1]: key[2]})))
         self._busy = Table(self._is_busy)
@@ -97,10 +98,10 @@ class Space:
         for index, (source, to) in enumerate(self._links, nodes):
             queue = state[index]
             if queue != NOTHING and (state[to] != ABSENT or source == ROOT):  # others wait for its WELCOME
-                message, rest = self._heads[queue]
-                for outcome in self._steps.of[state[to], source, message]:
-                    after = self._applied(state, to, outcome, index, rest)
-                    yield Move("deliver", to, source, outcome.choices), outcome, after, True
+                for past, message, rest in self._arrivals[queue]:
+                    for outcome in self._steps.of[state[to], source, message]:
+                        after = self._applied(state, to, outcome, index, rest)
+                        yield Move("deliver", to, source, outcome.choices, past), outcome, after, True
         for node in range(nodes):
             if state[node] != GONE:
                 for what in self._steps.about[state[node]].acts:
@@ -199,9 +200,14 @@ class Space:
 
     # ---- what is known of the parts of a state ---------------------------------------------------------------
 
-    def _head(self, number: int) -> tuple[int, int]:
-        first, *rest = self._numbers.values[number]
-        return first, self._numbers.of("queue", tuple(rest))
+    def _arrivals_of(self, number: int) -> tuple[tuple[int, int, int], ...]:
+        """What may arrive next from a queue: (how many others it overtakes, message, the queue after it)."""
+        queue = self._numbers.values[number]
+        kinds = [frozen[0] for frozen in self._numbers.queue(number)]
+        return tuple(
+            (past, queue[past], self._numbers.of("queue", (*queue[:past], *queue[past + 1 :])))
+            for past in arrivals(self.scope, kinds)
+        )
 
     def _is_busy(self, number: int) -> bool:
         kind, value = self._numbers.kinds[number], self._numbers.values[number]

@@ -1,10 +1,10 @@
 """Replaying a run: all recorded lives again, in an order in which every message is sent before it is received.
 
 What lives here: the order, and what is checked.  Each core is fed what it was fed and must want what it wanted; what a
-node received must be what the other one sent, in the order in which it was sent; and the invariants of `hdphrs.audit`
-must hold: after every event what `Follower` can see of it, and as often as is cheap what only a look at the whole
-cluster shows.  Events that no message orders come in the order of their hosts' clocks, which decides nothing: the
-invariants hold in any order, or the protocol is wrong.
+node received must be what the other one sent, in the order in which it was sent, but for what overtakes large messages
+(decision 32); and the invariants of `hdphrs.audit` must hold: after every event what `Follower` can see of it, and as
+often as is cheap what only a look at the whole cluster shows.  Events that no message orders come in the order of their
+hosts' clocks, which decides nothing: the invariants hold in any order, or the protocol is wrong.
 
 A node that was killed has recorded all that anybody has seen of it.  So a message without a sender means that a whole
 trace is missing (then the cores are still compared one by one, but nothing can be said about the cluster), or that
@@ -26,9 +26,10 @@ from hdphrs.observe.lives import Life, read_lives, shown
 from hdphrs.observe.tally import Tally
 from hdphrs.protocol.effects import Admit, Effect, Fence, Send
 from hdphrs.protocol.events import Received
-from hdphrs.protocol.messages import Message
+from hdphrs.protocol.messages import QUICK, Code, Message, Schedule, payloads
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.tasks import ROOT, NodeId
+from hdphrs.wire.bulk import BULK_BYTES_MIN
 from hdphrs.wire.trace import Record
 
 Link = tuple[NodeId, NodeId]
@@ -126,7 +127,7 @@ class _Replay:
             link = event.sender, life.node
             if event.sender not in self._known:
                 self._miss(event.sender)
-            elif not self._under_way.get(link):
+            elif _place(self._under_way.get(link, ()), event.message) is None:
                 self._waiting[link] = number
                 return
         heapq.heappush(self._ready, (life.wall_s, number))
@@ -153,7 +154,11 @@ class _Replay:
                 self._line_up(number)
 
     def _take(self, life: Life, node: NodeId, record: Record, event: Received) -> None:
-        sent = self._under_way[event.sender, node].popleft()
+        under_way = self._under_way[event.sender, node]
+        place = _place(under_way, event.message)
+        assert place is not None, "it was not ready otherwise"
+        sent = under_way[place]
+        del under_way[place]
         if sent != event.message:
             told = f"the next message of node {event.sender} to it was {shown(sent)}"
             raise life.diverges(record, told)
@@ -184,3 +189,26 @@ class _Replay:
 
     def _miss(self, node: NodeId) -> None:
         self.verdict.missing[node] = None
+
+
+def _place(under_way: Sequence[Message], message: Message) -> int | None:
+    """Where among those under way one is that has arrived: the first must be it, unless it has overtaken that; None if
+    it is still to be sent."""
+    if not under_way:
+        return None
+    if under_way[0] == message or not _is_large(under_way[0]) or not _is_quick(message):
+        return 0
+    for place, other in enumerate(under_way):
+        if other == message:
+            return place
+        if _is_quick(other) or (isinstance(message, Schedule) and isinstance(other, Code)):
+            return 0
+    return None
+
+
+def _is_quick(message: Message) -> bool:
+    return isinstance(message, QUICK) and not _is_large(message)
+
+
+def _is_large(message: Message) -> bool:
+    return any(len(payload) >= BULK_BYTES_MIN for payload in payloads(message))

@@ -2,10 +2,12 @@
 
 What lives here: one frozen type per message, with the paper's field names, and their union.  The codec has one row per
 type.  T is the thief, V the victim, S the supervisor's node.  Every reply carries the id of what it answers.  Within
-one pair of nodes messages are in order; between different pairs there is no order.
+one pair of nodes messages are in order, but for `QUICK`; between different pairs there is no order.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from hdphrs.protocol.tasks import (
     FishId,
@@ -286,3 +288,31 @@ Message = (
     | TermAck
     | Cancel
 )
+
+BULKY: Final = (Schedule, Push, Result, Keep, Recalled, Code)
+"""What may have a large payload, which takes its time."""
+
+QUICK: Final = (Fish, NoWork, Req, Auth, Denied, Obsolete, Schedule, Ack, Code)
+"""What a steal consists of.  Where it has no large payload itself, it may come before a message with one that was sent
+earlier, and before what was sent after that; but no SCHEDULE before a CODE (decision 32)."""
+
+
+def payloads(message: Message) -> list[bytes]:
+    """What may be large in it."""
+    match message:
+        case Schedule(_, sparks):
+            return [data for spark in sparks for data in _payloads_of(spark)]
+        case Push(spark):
+            return _payloads_of(spark)
+        case Result(_, _, outcome):
+            return [outcome.data]
+        case Keep(pieces) | Recalled(_, pieces):
+            return [piece.outcome.data for piece in pieces if isinstance(piece, Piece)]
+        case Code(_, data):
+            return [data]
+        case _:
+            return []
+
+
+def _payloads_of(spark: Spark) -> list[bytes]:
+    return [spark.task.payload, *(piece.outcome.data for piece in spark.pieces if isinstance(piece, Piece))]

@@ -8,8 +8,9 @@ The caller's contract
 
 and send a `Tick` not later than `next_deadline()`.  `now` never decreases.  The driver promises:
 
-* messages of one peer come in the order in which they were sent, each once; WELCOME comes before any other event but
-  the news that the root is silent;
+* messages of one peer come each once, and in the order in which they were sent; but what a steal consists of
+  (`messages.QUICK`) and has no large payload may come before one that has, and before what was sent after that, though
+  no SCHEDULE before a CODE (decision 32).  WELCOME comes before any other event but the news that the root is silent;
 * a message for a node that it does not know yet is kept until it does: between different peers there is no order, so
   an ACK can be due to a supervisor whose JOINED is still on its way;
 * after `Fence` nothing of that node is delivered, and the node itself is made to hear of it: the core sends it no last

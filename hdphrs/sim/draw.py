@@ -39,6 +39,8 @@ class Draw:
     """Links that are slower by far: between different pairs there is no order."""
     byte_ns: int
     """Time that each byte of a payload keeps a link busy; 0 for a network without limits."""
+    large_pct: int
+    """Messages with payloads that take long, and that small ones of some kinds overtake."""
     local_us: int
     """Between a node and its schedulers."""
     skew_ppm: int
@@ -203,6 +205,7 @@ _DRAWN: dict[str, Chooser] = {
     "jitter_pct": _one_of(0, 10, 50, 300),
     "slow_pct": _sometimes(50, _one_of(5, 20, 50)),
     "byte_ns": _one_of(0, 0, 1, 8, 1000),
+    "large_pct": _sometimes(35, _one_of(5, 30, 100)),
     "local_us": _one_of(1, 10, 10, 100),
     "skew_ppm": _sometimes(50, _one_of(10, 1000, 100_000)),
     "detect_ms": _one_of(10, 30, 100),

@@ -1,9 +1,10 @@
 """The network between the nodes: delays, cuts, and the promises that the transport keeps all the same.
 
-What lives here: one `Link` for each direction of a pair.  Order is kept for each link.  What a cut holds back, or a
-stopped receiver, or one that has not been told of the sender yet, arrives when that is over; so nothing is lost between
-two that live and are not fenced (`transport/session.py`).  A death loses what was still to be sent, a fence everything.
-Who notices is decided in `silence.py`.
+What lives here: one `Link` for each direction of a pair.  Order is kept for each link, but that what a steal consists
+of overtakes what is large (decision 32).  What a cut holds back, or a stopped receiver, or one that has not been told
+of the sender yet, arrives when that is over; so nothing is lost between two that live and are not fenced
+(`transport/session.py`).  A death loses what was still to be sent, a fence everything.  Who notices is decided in
+`silence.py`.
 """
 
 from __future__ import annotations
@@ -41,23 +42,34 @@ REPEAT_WITHIN_NS = 50_000_000
 SLOW_MAX = 30
 """How many times slower the slow links are, at most."""
 
+LARGE_NS_MAX = 50_000_000
+"""How much longer a large payload is on its way than a small one, at most."""
+
 _KINDS: dict[type, int] = {kind: number for number, kind in enumerate(msg.Message.__args__, 1)}
 
 
 class Link:
     """What is on its way from one node to another."""
 
-    __slots__ = ("acquainted", "arrives_ns", "closed", "cuts", "latency_ns", "overdue", "queue", "receiver", "sender")
+    __slots__ = (
+        *("acquainted", "arrives_ns", "closed", "cuts", "large", "latency_ns", "overdue", "queue", "quick_ns"),
+        *("receiver", "sender"),
+    )
 
     def __init__(self, sender: Host, receiver: Host, latency_ns: int) -> None:
         self.sender: Host = sender
         self.receiver: Host = receiver
         self.latency_ns: int = latency_ns
         self.queue: deque[Message] = deque()
-        """Oldest first; somewhere in the future so many arrivals are due, less `overdue`."""
+        """Next first; somewhere in the future so many arrivals are due, less `overdue`."""
+        self.large: deque[tuple[Message, int]] = deque()
+        """Of these, those with large payloads, and when they arrive: what is quick goes ahead of the first, if it
+        arrives before that."""
+        self.quick_ns: int = 0
+        """When the youngest of those that are quick arrives."""
         self.overdue: int = 0
         self.arrives_ns: int = 0
-        """When the youngest arrives: nothing overtakes it."""
+        """When the last one arrives: nothing else overtakes it."""
         self.cuts: int = 0
         self.closed: bool = False
         """Fenced at either end."""
@@ -111,12 +123,35 @@ class Network:
         if self._drawn.byte_ns:
             delay_ns += self._drawn.byte_ns * _payload_bytes(message)
             link.arrives_ns += self._drawn.byte_ns * _payload_bytes(message)  # one after the other
-        arrives_ns = max(world.now_ns + delay_ns, link.arrives_ns)
-        link.arrives_ns = arrives_ns
-        link.queue.append(message)
+        arrives_ns = self._enqueue(link, message, world.now_ns + delay_ns)
         world.post(arrives_ns - world.now_ns, self._arrive, link)
         if kind in self.ambush:
             self.ambush[kind](link, arrives_ns - world.now_ns)
+
+    def _enqueue(self, link: Link, message: Message, arrives_ns: int) -> int:
+        """One more is on its way, and would by itself arrive at this time; when it does."""
+        large = link.large
+        if self._is_large(message):
+            arrives_ns = link.arrives_ns = max(arrives_ns + self._chance.randrange(LARGE_NS_MAX), link.arrives_ns)
+            large.append((message, arrives_ns))
+        elif isinstance(message, msg.QUICK) and not (isinstance(message, msg.Schedule) and _has_code(large)):
+            arrives_ns = max(arrives_ns, link.quick_ns)
+            if large and arrives_ns < large[0][1]:
+                link.quick_ns = arrives_ns
+                link.queue.insert(_index(link.queue, large[0][0]), message)
+                self._world.tally("overtakings")
+                return arrives_ns
+            arrives_ns = link.quick_ns = link.arrives_ns = max(arrives_ns, link.arrives_ns)
+        else:
+            arrives_ns = link.arrives_ns = max(arrives_ns, link.arrives_ns)
+        link.queue.append(message)
+        return arrives_ns
+
+    def _is_large(self, message: Message) -> bool:
+        drawn = self._drawn
+        return bool(
+            drawn.large_pct and isinstance(message, msg.BULKY) and self._chance.randrange(100) < drawn.large_pct
+        )
 
     def _arrive(self, link: Link) -> None:
         """One more message of this link is due: the oldest one."""
@@ -129,6 +164,8 @@ class Network:
                 self.on_held_up(link)
             return
         message = link.queue.popleft()
+        if link.large and message is link.large[0][0]:
+            link.large.popleft()
         receiver.receive(link.sender.node, message)
         if self._drawn.repeats_pct:
             self._repeat(link, message)
@@ -180,7 +217,10 @@ class Network:
             if link.overdue or link.cuts:
                 self._drop(link)
             while in_the_middle and link.queue and self._chance.randrange(4):
-                self._lose(link, link.queue.pop())
+                lost = link.queue.pop()
+                if link.large and lost is link.large[-1][0]:
+                    link.large.pop()
+                self._lose(link, lost)
         for peer in self.hosts.values():
             back = peer.out.get(host.node)
             if back is not None:
@@ -195,6 +235,7 @@ class Network:
     def _drop(self, link: Link) -> None:
         while link.queue:
             self._lose(link, link.queue.popleft())
+        link.large.clear()
         link.overdue = 0
 
     def _lose(self, link: Link, message: Message) -> None:
@@ -253,3 +294,12 @@ def _payload_bytes(message: Message) -> int:
             return sum(size_of(piece) for piece in pieces)
         case _:
             return 0
+
+
+def _index(queue: deque[Message], message: Message) -> int:
+    """Where it is, itself and none that is equal."""
+    return next(at for at, other in enumerate(queue) if other is message)
+
+
+def _has_code(large: deque[tuple[Message, int]]) -> bool:
+    return any(isinstance(message, msg.Code) for message, _ in large)

@@ -41,6 +41,7 @@ _OFF = {
     "forgotten_pct": 0,
     "jitter_pct": 0,
     "byte_ns": 0,
+    "large_pct": 0,
     "skew_ppm": 0,
     "eager": 0,
     "speculate": 0,

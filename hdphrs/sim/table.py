@@ -32,7 +32,8 @@ WANTED: dict[str, tuple[str, ...]] = {
             "schedulers killed",
             "poisonings",
         ),
-        *("cuts", "one-way cuts", "isolations", "stalls", "root stalls", "joins", "repeats", "cancels"),
+        *("cuts", "one-way cuts", "isolations", "stalls", "root stalls", "joins", "repeats", "overtakings"),
+        "cancels",
     ),
     "what came of it": (
         *(

@@ -73,8 +73,9 @@ async def watch(descriptor: int, hear: Callable[[], bool]) -> None:
 class Transport(Protocol):
     """Messages between this node and its peers.
 
-    While two nodes live and are not fenced, every message arrives once and in the order of the sends,
-    whatever happens to the connections between them (hole R23).  A peer that is silent for too long, or whose
+    While two nodes live and are not fenced, every message arrives once and in the order of the sends (but that
+    what a steal consists of overtakes large payloads, decision 32), whatever happens to the connections between
+    them (hole R23).  A peer that is silent for too long, or whose
     port refuses, is reported as `Suspected`, once for each silence; the transport itself declares nobody dead
     and keeps trying until `fence`.  Silence counts between the root and each other node, and between two others
     while one of them waits for an acknowledgement (decision 27).

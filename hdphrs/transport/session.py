@@ -18,7 +18,8 @@ Frames of a connection, after the greeting:
                             is not written yet waits, up to a bound, and what was is lost with the connection
 
 A message with large payloads (`hdphrs/wire/bulk.py`) follows these, which come in pieces; every other frame may come
-between two pieces, but for DATA: messages overtake nothing (decision 18).
+between two pieces, and of messages those of a steal (`messages.QUICK`, decision 32).  So a message gets its number when
+it is certain that nothing overtakes it any more.  Each batch has a piece, so that nothing waits for ever.
 
 When a connection begins, each end says how far it has received (`greeting.py`) and calls `resume` with the
 other's word: what the peer has is forgotten, the rest is sent again.
@@ -34,7 +35,7 @@ from hdphrs.api.board import FIND_BYTES_MAX, TOPIC_BYTES_MAX, TOPICS_MAX
 from hdphrs.errors import ProtocolError
 from hdphrs.protocol.tasks import NodeId
 from hdphrs.wire.bulk import Bulk
-from hdphrs.wire.codec import accused
+from hdphrs.wire.codec import accused, brings_tasks, is_code, is_quick
 from hdphrs.wire.framing import PIECE_BYTES, TOKEN, encode_body, encode_frame, frame_of, piece_head, plain_frame
 from hdphrs.wire.items import unpack_bytes, unpack_many, unpack_natural, unpack_seconds
 from hdphrs.wire.said import lost_with
@@ -60,12 +61,23 @@ BATCH_BYTES: Final = 1 << 18
 """A batch is closed when it has grown to this size."""
 
 
+_NUMBER_MAX: Final = (1 << 64) - 1
+"""As long in a frame as any."""
+
+
 class Letter(NamedTuple):
     """A message on its way."""
 
     frame: bytes
     bulks: tuple[Bulk, ...]
     """They go before the frame."""
+
+
+class Late(NamedTuple):
+    """A message that may be overtaken, and has no number yet."""
+
+    message: list[object]
+    bulks: tuple[Bulk, ...]
 
 
 class Session:
@@ -89,11 +101,17 @@ class Session:
         self.received: int = 0
         """Number of the last message received; the peer hears it when a connection begins."""
         self._pushed = 0
+        """The number of the last message that has one."""
         self._unsent: deque[Letter] = deque()
+        """What has a number.  Large payloads have only those that were on a connection before, and `_brought`."""
+        self._late: deque[Late] = deque()
+        """The first message with large payloads, and what does not overtake it."""
         self._kept: deque[Letter] = deque()
         """Written to the current connection and not acknowledged."""
+        self._brought: Letter | None = None
+        """Its bulks are written, and its frame is not."""
         self._bulks_written: int = 0
-        """Of the first message that is not sent."""
+        """Of the first message with large payloads."""
         self._bytes_written: int = 0
         """Of the next of its bulks."""
         self._acknowledged = 0
@@ -112,7 +130,7 @@ class Session:
     @property
     def settled(self) -> bool:
         """The peer has received everything."""
-        return not self._unsent and not self._kept and self._noted is None and not self._said
+        return not (self._unsent or self._late or self._kept or self._said) and self._noted is None
 
     @property
     def must_write(self) -> bool:
@@ -122,7 +140,8 @@ class Session:
     @property
     def has_to_write(self) -> bool:
         """The next batch is not empty."""
-        return bool(self._unsent or self._owes_ack or self._noted is not None or self._said or self._told or self._asks)
+        waits = self._unsent or self._late or self._said or self._told
+        return bool(waits or self._owes_ack or self._noted is not None or self._asks)
 
     def push(self, message: list[object]) -> None:
         """Queue a packed message.
@@ -130,20 +149,35 @@ class Session:
         Raises:
             CannotTravelError: it is too large; nothing has changed.
         """
-        frame = plain_frame([DATA, self._pushed + 1, message])
-        if frame is not None:
-            self._unsent.append(Letter(frame, ()))
-            self._pushed += 1
-            return
+        if not self._late or self._overtakes(message):
+            frame = plain_frame([DATA, self._pushed + 1, message])
+            if frame is not None:
+                self._unsent.append(Letter(frame, ()))
+                self._pushed += 1
+                return
         bulks: list[Bulk] = []
+        _frame_with(message, _NUMBER_MAX, bulks)
+        self._late.append(Late(message, tuple(bulks)))
+        if not self._late[0].bulks:  # it may hold a bulk, and has none
+            self._go_on()
 
-        def carry(bulk: Bulk) -> object:
-            bulks.append(bulk)
-            return TOKEN
+    def _overtakes(self, message: list[object]) -> bool:
+        """Whether a message, if it is not large itself, goes ahead of the late ones."""
+        if not is_quick(message):
+            return False
+        return not brings_tasks(message) or not any(is_code(late.message) for late in self._late)
 
-        body = encode_body([DATA, self._pushed + 1, message], carry)
-        self._unsent.append(Letter(frame_of(body, beside=sum(map(len, bulks))), tuple(bulks)))
-        self._pushed += 1
+    def _go_on(self) -> None:
+        """The first of the late ones is overtaken no more, and what follows it up to the next with large payloads."""
+        late = self._late
+        while True:
+            message, bulks = late.popleft()
+            self._pushed += 1
+            self._unsent.append(Letter(_frame_with(message, self._pushed, []), bulks))
+            if bulks:
+                self._brought = self._unsent[-1]
+            if not late or late[0].bulks:
+                return
 
     def beat(self) -> None:
         """Make the next batch carry an acknowledgement, even if it says nothing new (a heartbeat)."""
@@ -194,21 +228,33 @@ class Session:
             size += len(frame)
         if self._owes_ack:
             parts.append(self._acknowledgement())
-        while self._unsent and size < BATCH_BYTES:
-            letter = self._unsent[0]
-            if self._bulks_written < len(letter.bulks):
-                parts.append(self._piece(letter.bulks[self._bulks_written]))
-                break
-            self._bulks_written = 0
-            self._kept.append(self._unsent.popleft())
-            parts.append(letter.frame)
-            size += len(letter.frame)
-        if self._asks and not self._unsent:
+        self._write_letters(parts, size)
+        if self._late and not any(letter.bulks for letter in self._unsent):
+            parts.append(self._piece(self._late[0].bulks))
+            if self._bulks_written == len(self._late[0].bulks):
+                self._go_on()
+        if self._asks and not self._unsent and not self._late:
             parts.append(_ASK_FRAME)
             self._asks = False
         if parts and self.received > self._acknowledged:  # after what somebody waits for
             parts.append(self._acknowledgement())
         return b"".join(parts)
+
+    def _write_letters(self, parts: list[bytes], size: int) -> None:
+        """Add what has a number to a batch of this size, up to a piece of something large."""
+        while self._unsent and size < BATCH_BYTES:
+            letter = self._unsent[0]
+            if letter.bulks and letter is not self._brought:  # it has been on a connection before
+                parts.append(self._piece(letter.bulks))
+                if self._bulks_written == len(letter.bulks):
+                    self._brought = letter
+                break
+            if letter.bulks:
+                self._brought = None
+                self._bulks_written = 0
+            self._kept.append(self._unsent.popleft())
+            parts.append(letter.frame)
+            size += len(letter.frame)
 
     def _acknowledgement(self) -> bytes:
         self._acknowledged = self.received
@@ -216,7 +262,8 @@ class Session:
         self._bytes_received = 0
         return _small_frame([ACK, self.received])
 
-    def _piece(self, bulk: Bulk) -> bytes:
+    def _piece(self, bulks: Sequence[Bulk]) -> bytes:
+        bulk = bulks[self._bulks_written]
         data = bulk.read(self._bytes_written, PIECE_BYTES)
         self._bytes_written += len(data)
         left = len(bulk) - self._bytes_written
@@ -280,7 +327,7 @@ class Session:
         Raises:
             ProtocolError: the peer claims what was never sent, or has forgotten what it once had.
         """
-        self._bulks_written = self._bytes_written = 0  # pieces are of one connection
+        self._begin_bulks()  # pieces are of one connection
         self._unsent.extendleft(reversed(self._kept))
         self._kept.clear()
         self._on_ack(peer_received)
@@ -304,9 +351,24 @@ class Session:
             kept.popleft()
             first += 1
         while self._unsent and first <= seq:  # the peer had it, of a connection that broke
-            self._bulks_written = self._bytes_written = 0  # another one is the first now
-            self._unsent.popleft()
+            if self._unsent.popleft().bulks:
+                self._begin_bulks()  # another one is the first now
             first += 1
+
+    def _begin_bulks(self) -> None:
+        self._bulks_written = self._bytes_written = 0
+        self._brought = None
+
+
+def _frame_with(message: list[object], number: int, bulks: list[Bulk]) -> bytes:
+    """The frame of a message, and its bulks."""
+
+    def carry(bulk: Bulk) -> object:
+        bulks.append(bulk)
+        return TOKEN
+
+    body = encode_body([DATA, number, message], carry)
+    return frame_of(body, beside=sum(map(len, bulks)))
 
 
 def _small_frame(obj: object) -> bytes:

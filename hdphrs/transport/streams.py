@@ -33,6 +33,10 @@ IDLE_S: Final = 30
 """A connection over which nothing has passed for so long is tried by the kernel."""
 
 
+UNSENT_BYTES: Final = 1 << 17
+"""Of what it has not sent yet, the kernel takes so much: what a steal says waits for that (decision 32)."""
+
+
 class Lost(Exception):  # noqa: N818 - a fact of life, not an error
     """A connection that ended or never came to be; `str` says how."""
 
@@ -51,6 +55,8 @@ class FrameStream:
         self._raw = raw
         self._descriptor: int = raw.socket.fileno()
         """-1 when it is closed."""
+        with suppress(OSError):  # it is lost already, which whoever uses it finds out
+            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
         self._stream: trio.abc.Stream = raw
         if tls is not None:
             self._stream = trio.SSLStream(raw, tls, server_side=role is Role.LISTENER, https_compatible=True)

@@ -109,6 +109,21 @@ def accused(packed: Sequence[object]) -> NodeId | None:
     return None
 
 
+def is_quick(packed: Sequence[object]) -> bool:
+    """Whether `[kind, field, ...]` is of a steal."""
+    return packed[0] in _QUICK
+
+
+def brings_tasks(packed: Sequence[object]) -> bool:
+    """Whether `[kind, field, ...]` is a SCHEDULE."""
+    return packed[0] == _SCHEDULE
+
+
+def is_code(packed: Sequence[object]) -> bool:
+    """Whether `[kind, field, ...]` is a CODE."""
+    return packed[0] == _CODE
+
+
 # How a field is packed, by its annotation.
 
 
@@ -154,3 +169,7 @@ EVIDENT: Final[dict[Unpack, str]] = {
 _MESSAGES: Final = Rows[m.Message]("message", ROWS, BY_ANNOTATION, EVIDENT)
 
 _ACCUSATIONS: Final = frozenset(kind for kind, message in ROWS.items() if message in (m.Suspect, m.DeadNode))
+
+_QUICK: Final = frozenset(kind for kind, message in ROWS.items() if message in m.QUICK)
+
+_SCHEDULE, _CODE = (next(kind for kind, row in ROWS.items() if row is message) for message in (m.Schedule, m.Code))

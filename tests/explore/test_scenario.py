@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from hdphrs.errors import UsageError
-from hdphrs.explore.moves import CRASHES, Move
-from hdphrs.explore.scenario import read, replay, write
+from hdphrs.explore.moves import CRASHES, Move, arrivals
+from hdphrs.explore.scenario import play, read, replay, write
 from hdphrs.explore.scope import SCOPES
+from hdphrs.protocol import messages as msg
+from hdphrs.protocol.tasks import PROGRAM, ROOT, FishId, NodeId, Outcome, TaskRef, Verdict
 from tests.mutants.patching import planted
 from tests.mutants.planted import MUTANTS
 
@@ -35,6 +37,7 @@ def test_there_are_scenarios() -> None:
 def test_every_word_can_be_written_and_read() -> None:
     moves = [
         Move("deliver", 1, 2, (1, 0)),
+        Move("deliver", 1, 2, (1,), 3),
         Move("hungry", 1, 1, (1,)),
         Move("suspect", 0, 2),
         Move("place", 0, 1),
@@ -87,3 +90,26 @@ def test_line_that_is_none_is_told(text: str, told: str) -> None:
 def test_move_that_is_not_possible_is_told(line: str) -> None:
     with pytest.raises(UsageError, match=r"move 1, .* is not possible there"):
         replay(*read(f"scope one\n{line}\n"))
+
+
+def test_fish_goes_ahead_of_what_may_be_large_and_past_nothing_else() -> None:
+    scope = SCOPES["losing"]
+    assert arrivals(scope, []) == []
+    assert arrivals(scope, [msg.Fish, msg.Fish]) == [0]
+    queue = [msg.Result, msg.Leaving, msg.Schedule, msg.Result, msg.Fish, msg.Ack]
+    assert arrivals(scope, queue) == [0, 2, 4]
+    assert arrivals(SCOPES["one"], queue) == [0]
+    assert arrivals(scope, [msg.Leaving, msg.Result, msg.Fish]) == [0]
+
+
+def test_message_that_overtakes_is_delivered_in_a_replay() -> None:
+    cluster = SCOPES["losing"].cluster()
+    cluster.hungry(1)
+    cluster.settle()
+    for message in (
+        result := msg.Result(TaskRef(ROOT, PROGRAM, 9), 0, Outcome(Verdict.VALUE, b"")),
+        msg.NoWork(FishId(9), 0.0),
+    ):
+        cluster.queues[NodeId(2), NodeId(1)].append(message)
+    play(cluster, SCOPES["losing"], Move("deliver", 1, 2, past=1))
+    assert cluster.in_flight(2, 1) == [result]

@@ -15,14 +15,16 @@ from hdphrs import __version__
 from hdphrs.config import CoreConfig
 from hdphrs.errors import ProtocolError, UsageError
 from hdphrs.node.recorder import Recorder
-from hdphrs.observe.replay import Verdict, replay
+from hdphrs.observe.replay import Verdict, _place, replay
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.intake import Intake
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.supervisor import Supervisor
-from hdphrs.protocol.tasks import NodeId, Spark
+from hdphrs.protocol.tasks import PROGRAM, ROOT, FishId, NodeId, Outcome, Spark, TaskRef
+from hdphrs.protocol.tasks import Verdict as Ending
+from hdphrs.wire.bulk import BULK_BYTES_MIN
 from hdphrs.wire.trace import Header, Record, TraceFile, encode_header, encode_record, first_line
 from tests.node.test_whole_cluster import between
 from tests.node.virtual import Happening, VirtualCluster, run_virtually, tree
@@ -205,6 +207,24 @@ def test_message_that_overtook_another_is_found(run: Path) -> None:
     trace.records[one] = replace(trace.records[one], event=events[1])
     trace.write()
     assert fault_of(run).startswith(f"node 0 (host 0, process 1), event {one + 1}, Received(")
+
+
+def test_what_overtakes_a_large_message_is_found_where_it_is_and_nothing_else_is() -> None:
+    def result(size: int) -> msg.Result:
+        return msg.Result(TaskRef(ROOT, PROGRAM, size), 0, Outcome(Ending.VALUE, bytes(size)))
+
+    large, small = result(BULK_BYTES_MIN), result(1)
+    fish, other = (msg.Fish(FishId(number), ROOT, 1, 0.0) for number in (1, 2))
+    code, spark = msg.Code(b"d", bytes(BULK_BYTES_MIN)), msg.Schedule(FishId(1), ())
+    assert _place([], fish) is None
+    assert _place([large, small, fish, other], fish) == 2
+    assert _place([large, small], fish) is None  # it is still to be sent
+    assert _place([small, fish], fish) == 0
+    assert _place([large, other, fish], fish) == 0
+    assert _place([large], fish) is None
+    assert _place([large, small], small) == 0
+    assert _place([large, code, spark], spark) == 0
+    assert _place([large, small, spark], spark) == 2
 
 
 def test_event_that_was_lost_is_found(run: Path) -> None:

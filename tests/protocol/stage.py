@@ -57,10 +57,10 @@ class Stage(Cluster):
                     pass
         return super()._carried(node, effects)
 
-    def deliver(self, source: int, to: int) -> msg.Message | None:
+    def deliver(self, source: int, to: int, past: int = 0) -> msg.Message | None:
         self._deliveries += 1
         assert self._deliveries <= DELIVERIES_MAX, "they talk in circles"
-        return super().deliver(source, to)
+        return super().deliver(source, to, past)
 
     def run(self, node: int, origin: int = 1) -> None:
         queue = self.hosts[NodeId(node)].schedulers[Origin(origin)].queue

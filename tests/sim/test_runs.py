@@ -130,7 +130,7 @@ NAMED_SEEDS: dict[str, tuple[int, str]] = {
 numbers changes with the simulator, so each bug has a test of the rule too."""
 
 
-BEFORE_PIECES = {"piece_cost_us": 20_000, "pieces_bytes_max": 256 << 20, "sampled_pct": 100}
+BEFORE_PIECES = {"piece_cost_us": 20_000, "pieces_bytes_max": 256 << 20, "sampled_pct": 100, "large_pct": 0}
 """What the older of them did not draw."""
 
 
@@ -146,6 +146,14 @@ def test_seed_that_found_a_bug_is_right(name: str) -> None:
     fixed = {number: int(value) for number, value in (pair.split("=") for pair in drawn.split())}
     result = simulate(seed, **{**BEFORE_PIECES, **fixed})
     assert result.status == RIGHT, result.told
+
+
+@pytest.mark.parametrize("seed", [0x2B, 0x3A])
+def test_large_messages_come_to_their_end_whatever_overtakes_them(seed: int) -> None:
+    """Thieves who had nothing else to do kept a result on its way for ever, which was a bug of the simulator."""
+    result = simulate(seed, large_pct=50)
+    assert result.status == RIGHT, result.told
+    assert result.tallies["overtakings"] > 100
 
 
 def test_trace_is_the_same_under_any_hash_seed() -> None:
@@ -203,6 +211,7 @@ def test_everything_happens_in_a_few_hundred_seeds() -> None:
         "root_stalls": 1,
         "joins": 2,
         "repeats_pct": 20,
+        "large_pct": 30,
         "poison": 2,
     }
     faults |= {"unsupervised_pct": 20, "returns": 1, "start_max": 2, "guards_max": 1, "long_pct": 50}

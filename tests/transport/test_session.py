@@ -298,11 +298,11 @@ def test_large_payloads_arrive_whole_once_and_in_order_wherever_the_connection_b
         data = bytes([number]) * (BULK_BYTES_MIN + number * 3000)
         match action:
             case "small":
-                pushed.append([number])
-                a.session.push([number])
+                pushed.append([0, number])
+                a.session.push([0, number])
             case "large":
-                pushed.append([number, data])
-                a.session.push([number, bulk_of(data)])
+                pushed.append([0, number, data])
+                a.session.push([0, number, bulk_of(data)])
             case "two":
                 pushed.append([data, number, data[:BULK_BYTES_MIN]])
                 a.session.push([bulk_of(data), number, bulk_of(data[:BULK_BYTES_MIN])])
@@ -364,11 +364,110 @@ def test_message_with_its_payloads_beyond_the_limit_is_refused(monkeypatch: pyte
     assert b.delivered == [[2]]
 
 
-def test_acknowledgement_of_what_is_being_written_confuses_nobody() -> None:
+def test_acknowledgement_of_what_is_being_written_is_a_protocol_error() -> None:
     a = End()
-    a.session.push([bulk_of(bytes(3 * PIECE_BYTES))])
-    a.session.push([bulk_of(bytes(BULK_BYTES_MIN))])
+    a.session.push([0, bulk_of(bytes(3 * PIECE_BYTES))])
     a.session.batch()
-    a.session.on_frame([1, 1])  # a lie
-    while a.session.batch():
-        pass
+    with pytest.raises(ProtocolError, match="it acknowledges message 1"):
+        a.session.on_frame([1, 1])
+
+
+def test_acknowledgement_of_what_is_being_written_again_confuses_nobody() -> None:
+    a, b = End(), End()
+    large = [[0, number, bulk_of(bytes(3 * PIECE_BYTES))] for number in range(2)]
+    for message in large:
+        a.session.push(message)
+    while batch := a.session.batch():
+        b.under_way += batch
+    a.session.resume(0)
+    a.session.batch()
+    a.session.on_frame([1, 1])  # of the connection that broke
+    assert not a.session.settled
+    a.connect()
+    b.connect()
+    b.session.received = 1
+    exchange(a, b)
+    assert [cast(list[Any], message)[1] for message in b.delivered] == [1]
+
+
+FISH, SCHEDULE, CODE, RESULT = 1, 7, 11, 10
+"""Kinds of packed messages, see `hdphrs/wire/codec.py`."""
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from(["write", "write", "take", "take all", "break"]),
+            st.tuples(st.sampled_from([FISH, SCHEDULE, CODE, RESULT]), st.booleans()),
+        ),
+        max_size=60,
+    ),
+    st.integers(1, PIECE_BYTES),
+)
+def test_what_a_steal_consists_of_overtakes_large_messages_and_nothing_else_does(
+    script: list[str | tuple[int, bool]], count: int
+) -> None:
+    a, b = End(), End()
+    pushed: list[tuple[int, bool]] = []
+    for action in script:
+        match action:
+            case (kind, is_large):
+                number = len(pushed)
+                pushed.append((kind, is_large and kind != FISH))
+                data = bytes(BULK_BYTES_MIN + number * 3000)
+                a.session.push([kind, number, bulk_of(data)] if pushed[-1][1] else [kind, number])
+            case "write":
+                write(a, b)
+            case "take":
+                b.take(count)
+            case "take all":
+                b.take(len(b.under_way))
+            case "break":
+                reconnect(a, b)
+    reconnect(a, b)
+    a.session.ask()
+    exchange(a, b)
+    arrived = [cast(list[Any], message)[1] for message in b.delivered]
+    assert sorted(arrived) == list(range(len(pushed)))
+    for place, late in enumerate(arrived):
+        for early in arrived[:place]:
+            if early > late:  # it has overtaken the other
+                kind, is_large = pushed[early]
+                assert kind != RESULT
+                assert not is_large
+                assert any(is_large for _, is_large in pushed[: late + 1])
+                assert (kind, pushed[late][0]) != (SCHEDULE, CODE)
+    assert a.session.settled
+
+
+def test_fish_waits_for_one_piece_of_a_large_message_at_most_and_delays_none() -> None:
+    a, b = End(), End()
+    a.session.push([RESULT, bulk_of(bytes(20 * PIECE_BYTES))])
+    a.session.push([RESULT, 2])
+    for number in range(20):
+        a.session.push([FISH, number])
+        write(a, b)
+        b.take(len(b.under_way))
+        assert b.delivered[number:] == [[FISH, number]]
+    exchange(a, b)
+    assert [cast(list[Any], message)[0] for message in b.delivered[20:]] == [RESULT, RESULT]
+
+
+def test_what_is_ahead_of_a_large_message_is_not_overtaken_with_it() -> None:
+    a, b = End(), End()
+    a.session.push([RESULT, 1])
+    a.session.push([RESULT, 2, bulk_of(bytes(BULK_BYTES_MIN))])
+    a.session.push([FISH, 3])
+    exchange(a, b)
+    assert [cast(list[Any], message)[1] for message in b.delivered] == [1, 3, 2]
+
+
+def test_message_behind_a_large_one_that_is_itself_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hdphrs.wire.framing.FRAME_BYTES_MAX", 2 * BULK_BYTES_MIN)
+    a, b = End(), End()
+    a.session.push([RESULT, bulk_of(bytes(BULK_BYTES_MIN))])
+    with pytest.raises(CannotTravelError, match="the limit is"):
+        a.session.push([RESULT, bytes(2 * BULK_BYTES_MIN)])
+    a.session.push([RESULT, 2])
+    exchange(a, b)
+    assert len(b.delivered) == 2

@@ -14,7 +14,7 @@ from trio.testing import MockClock
 import hdphrs.wire.framing
 from hdphrs.errors import CannotTravelError, InternalError, StartError, UsageError
 from hdphrs.protocol.events import Arrived, Received, Suspected
-from hdphrs.protocol.messages import Code, Message, Suspect, Term, Welcome
+from hdphrs.protocol.messages import Code, Leaving, Message, Suspect, Term, Welcome
 from hdphrs.protocol.tasks import ROOT, Member, NodeId
 from hdphrs.transport import Fenced, Noted, Said, Told
 from hdphrs.transport.greeting import Join, pack_greeting
@@ -716,7 +716,7 @@ def test_large_payloads_arrive_whole_and_in_order_though_the_connection_breaks_w
             root, one = await c.pair()
             for number in range(3):
                 root.transport.send(ONE, Code(b"%d" % number, bulk_of(data)))
-                root.transport.send(ONE, numbered(number))
+                root.transport.send(ONE, Leaving(number))
                 await trio.sleep(0)
                 root.transport._peers[ONE].drop_link()
             for number in range(3):
@@ -724,6 +724,25 @@ def test_large_payloads_arrive_whole_and_in_order_though_the_connection_breaks_w
                 assert isinstance(code, Code)
                 assert code.digest == b"%d" % number
                 assert bytes(code.data) == data
+                assert await one.inbox.message() == Leaving(number)
+
+    run(main)
+
+
+def test_fish_is_answered_while_a_large_payload_is_on_its_way() -> None:
+    async def main() -> None:
+        async with cluster() as c:
+            root, one = await c.pair()
+            await settle()
+            root.transport.send(ONE, Code(b"large", bulk_of(bytes(100 << 20))))
+            root.transport.send(ONE, Leaving(1))
+            for number in range(10):
+                root.transport.send(ONE, numbered(number))
                 assert await one.inbox.message() == numbered(number)
+                one.transport.send(ROOT, numbered(number))
+                assert await root.inbox.message() == numbered(number)
+            assert root.transport._peer(ONE).session._late
+            assert isinstance(await one.inbox.message(), Code)
+            assert await one.inbox.message() == Leaving(1)
 
     run(main)
