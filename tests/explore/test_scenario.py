@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from pathlib import Path
 
 import pytest
@@ -104,12 +105,7 @@ def test_fish_goes_ahead_of_what_may_be_large_and_past_nothing_else() -> None:
 
 def test_message_that_overtakes_is_delivered_in_a_replay() -> None:
     cluster = SCOPES["losing"].cluster()
-    cluster.hungry(1)
-    cluster.settle()
-    for message in (
-        result := msg.Result(TaskRef(ROOT, PROGRAM, 9), 0, Outcome(Verdict.VALUE, b"")),
-        msg.NoWork(FishId(9), 0.0),
-    ):
-        cluster.queues[NodeId(2), NodeId(1)].append(message)
+    result = msg.Result(TaskRef(ROOT, PROGRAM, 9), 0, Outcome(Verdict.VALUE, b""))
+    cluster.queues[NodeId(2), NodeId(1)] = deque([result, msg.NoWork(FishId(9), 0.0)])
     play(cluster, SCOPES["losing"], Move("deliver", 1, 2, past=1))
     assert cluster.in_flight(2, 1) == [result]
