@@ -453,6 +453,19 @@ def test_fish_waits_for_one_piece_of_a_large_message_at_most_and_delays_none() -
     assert [cast(list[Any], message)[0] for message in b.delivered[20:]] == [RESULT, RESULT]
 
 
+def test_more_quick_messages_than_a_connection_takes_do_not_stop_a_large_one() -> None:
+    a, b = End(), End()
+    a.session.push([RESULT, bulk_of(bytes(20 * PIECE_BYTES))])
+    written = 0
+    while not any(cast(list[Any], message)[0] == RESULT for message in b.delivered):
+        for _ in range(2 * BATCH_BYTES // (BULK_BYTES_MIN // 2)):
+            a.session.push([SCHEDULE, bytes(BULK_BYTES_MIN // 2)])
+        write(a, b)
+        b.take(len(b.under_way))
+        written += 1
+        assert written < 50  # 20 pieces, and as many batches of what went ahead meanwhile
+
+
 def test_what_is_ahead_of_a_large_message_is_not_overtaken_with_it() -> None:
     a, b = End(), End()
     a.session.push([RESULT, 1])
