@@ -55,8 +55,9 @@ class FrameStream:
         self._raw = raw
         self._descriptor: int = raw.socket.fileno()
         """-1 when it is closed."""
-        with suppress(OSError):  # it is lost already, which whoever uses it finds out
-            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+        if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+            with suppress(OSError):  # it is lost already, which whoever uses it finds out
+                raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
         self._stream: trio.abc.Stream = raw
         if tls is not None:
             self._stream = trio.SSLStream(raw, tls, server_side=role is Role.LISTENER, https_compatible=True)

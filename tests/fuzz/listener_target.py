@@ -67,6 +67,9 @@ class Connection:
         self._words.append(data)
         self._changed.unpark_all()
 
+    def setsockopt(self, level: int, option: int, value: int) -> None:
+        """It has no kernel to tell."""
+
     async def receive_some(self, max_bytes: int) -> bytes:
         await self._wait_for_words()
         return self._words.pop(0) if self._words else b""

@@ -73,6 +73,7 @@ KNOWN: dict[str, str] = {
     "verdict-dropped": "play 0",
     "given-back-copied": "explore guards",
     "given-back-lost": "explore guards",
+    "foretold-twice": "explore guards",
     "no-code": "play 0",
     "ack-forgotten": "skirmish 0",
     "ack-unsent-to-self": "explore orphans",
