@@ -9,11 +9,10 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from math import inf
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import trio
 
@@ -23,10 +22,11 @@ from hdphrs.node.books import Books, Work
 from hdphrs.node.exchange import Exchange
 from hdphrs.node.figures import LOOK_S, Figures
 from hdphrs.node.fork import Fork
-from hdphrs.node.link import NodeLink
+from hdphrs.node.nudges import Nudges
 from hdphrs.node.oom import OomWitness
 from hdphrs.node.process import SchedulerProcess, start_scheduler
-from hdphrs.node.voices import Speaker, Voices
+from hdphrs.node.scheduler import Named, Scheduler
+from hdphrs.node.voices import Voices
 from hdphrs.protocol.events import (
     Begun,
     Cancelled,
@@ -41,21 +41,15 @@ from hdphrs.protocol.events import (
     SchedulerDied,
     SchedulerUp,
 )
-from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Piece, Spark, Task, TaskRef
+from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Piece, Spark, TaskRef
 from hdphrs.wire import local
 from hdphrs.wire.bundle import is_bundle
 from hdphrs.wire.items import pack_outcome, pack_spark, unpack_piece
-from hdphrs.wire.page import LOOK, SPEAK, Page
+from hdphrs.wire.page import LOOK, Page
 from hdphrs.wire.settings import NodeSettings
-
-NUDGE_S = 1e-3
-"""How long a scheduler may leave the demand byte unanswered before its helper thread is asked."""
 
 STOP_S = 0.25
 """How long schedulers may take to end by themselves."""
-
-ENDED_MAX = 1024
-"""Ended tasks of one scheduler that are remembered."""
 
 STILLBIRTHS_MAX = 3
 """Schedulers that may die one after the other before they are ready."""
@@ -64,113 +58,8 @@ Handle = Callable[[Sequence[Event]], None]
 Spread = Callable[[bytes, float, bytes], None]
 
 
-class _Named(NamedTuple):
-    """What is remembered of a task: not its payload."""
-
-    name: str
-    path: bytes
-
-
-NOBODY = "", b""
-
 STUBBORN_MAX = 1024
 """Cancelled tasks of which it is remembered that they took an ancestor along."""
-
-
-class _Scheduler:
-    """One scheduler as its node sees it: a process, a link, and what has been handed to it."""
-
-    def __init__(self, origin: Origin, process: SchedulerProcess, voices: Voices) -> None:
-        self.origin = origin
-        self.process = process
-        self.link = NodeLink(process.work, process.line.post)
-        self.speaker = Speaker(voices, process, self.running)
-        self.ready = False
-        self.handed: dict[int, Spark] = {}
-        """By serial, what it has got and not answered."""
-        self.ended: dict[int, _Named] = {}
-        """By serial, the tasks that it has answered last: sparks that they did not get may still run."""
-        self.arguments: dict[int, str] = {}
-        """serial -> a summary of the arguments, of those that have crashed before."""
-        self.look_s = 0.0
-        """When to see again whether it computes or waits."""
-        self.fed = False
-        """Whether it has got tasks since it was hungry."""
-        self.asked_s = inf
-        """When it was to see the demand byte, or got what it has; endless if it has nothing, or has been nudged."""
-        self.hungry = False
-        """Whether it waits for tasks, or soon will."""
-        self.stopped = False
-        """Whether something has just been cancelled that it has."""
-        self.stubborn: _Named | None = None
-        """The cancelled task because of which its process was ended."""
-        self.unwanted: set[tuple[TaskRef, int]] = set()
-        """Of what it has got, what is cancelled."""
-        self._serials: dict[tuple[TaskRef, int], int] = {}
-
-    def begin(self) -> None:
-        """It has something to do."""
-        self.hungry = False
-        self.asked_s = min(self.asked_s, perf_counter())
-
-    def hand(self, serial: int, spark: Spark) -> None:
-        """It gets this task."""
-        self.handed[serial] = spark
-        self._serials[spark.ref, spark.replica] = serial
-
-    def runs(self, copies: Sequence[tuple[TaskRef, int]]) -> Task | None:
-        """Which of these has its core."""
-        running = self.process.line.running
-        if running != 0 and any(self._serials.get(copy) == running for copy in copies):
-            return self.handed[running].task
-        return None
-
-    def replace(self, stubborn: _Named) -> None:
-        """A cancelled task has its core, and does not end: the process is."""
-        self.stubborn = stubborn
-        self.process.process.kill()
-
-    def running(self) -> tuple[str, bytes]:
-        """Name and path of the task that has its core, or had it last, as far as one knows."""
-        spark = self.handed.get(self.process.line.running)
-        if spark is None:
-            return next(reversed(self.ended.values()), NOBODY)
-        return spark.task.name, b"" if is_bundle(spark.task.path) else spark.task.path
-
-    def above(self, path: bytes) -> Spark | None:
-        """The nearest ancestor of a task that it has got, and that somebody wants; or a bundle that may hold one."""
-        wanted = [self.handed[serial] for copy, serial in self._serials.items() if copy not in self.unwanted]
-        above = [spark for spark in wanted if path.startswith(spark.task.path) and path != spark.task.path]
-        above = above or [spark for spark in wanted if is_bundle(spark.task.path)]
-        return max(above, key=lambda spark: len(spark.task.path), default=None)
-
-    @property
-    def due_s(self) -> float:
-        """When to nudge it, if it has not answered the demand byte, and is deep in a task or about to begin."""
-        line = self.process.line
-        owes_an_answer = line.demand and (self.fed or (line.running != 0 and not self.hungry))
-        return self.asked_s + NUDGE_S if owes_an_answer else inf
-
-    def ask(self, what: bytes) -> None:
-        """Something for its helper thread."""
-        with suppress(OSError):  # it has been asked often enough, or is dead
-            self.process.control.send(what)
-
-    def take_back(self, ref: TaskRef, replica: int) -> Task:
-        """It has answered, or given back, this task."""
-        serial = self._serials.pop((ref, replica))
-        self.unwanted.discard((ref, replica))
-        task = self.handed.pop(serial).task
-        self.ended[serial] = _Named(task.name, task.path)
-        if len(self.ended) > ENDED_MAX:
-            del self.ended[next(iter(self.ended))]
-        self.arguments.pop(serial, None)
-        return task
-
-    def kill(self) -> None:
-        """End the process, and close every descriptor."""
-        self.process.kill()
-        self.speaker.close()
 
 
 class Crew:
@@ -215,17 +104,15 @@ class Crew:
         self._finished: list[tuple[str, float]] = []
         """What is to be noted of tasks that have been answered: name, and for how long it has run."""
         self._board: Board[bytes] = Board()
-        self._nudged = trio.Event()
-        self._nudge_at_s = inf
-        """When helper threads are asked next, by the clock of trio."""
         self._wanted = False
         """Whether somebody is hungry whom the pool cannot feed."""
         self._has_fed = False
         """Whether somebody has got tasks since the last flush."""
         self._counters: dict[str, int] = {}
         self._stopping = False
-        self._schedulers: dict[Origin, _Scheduler] = {}
-        self._unsent: dict[_Scheduler, None] = {}
+        self._schedulers: dict[Origin, Scheduler] = {}
+        self._nudges = Nudges(self._schedulers.values())
+        self._unsent: dict[Scheduler, None] = {}
         """Those to whom something was posted since the last flush."""
         self._next_origin = 1
         for process in processes:
@@ -289,7 +176,7 @@ class Crew:
         """Effect `Replace`: if one of these has its core, the process is ended; what follows is as after a death."""
         scheduler = self._schedulers.get(origin)
         if scheduler is not None and (task := scheduler.runs(copies)) is not None:
-            scheduler.replace(_Named(task.name, task.path))
+            scheduler.replace(Named(task.name, task.path))
 
     def demand(self, wanted: bool) -> None:
         """Effect `Demand`: set the bytes; helper threads of those that have something are asked after `NUDGE_S`."""
@@ -302,7 +189,7 @@ class Crew:
                 holds = True
                 scheduler.asked_s = min(scheduler.asked_s, now_s)
         if wanted and holds:
-            self._nudge_later()
+            self._nudges.want()
 
     def kept(self, pieces: Sequence[Piece]) -> None:
         """These go to the root."""
@@ -340,7 +227,7 @@ class Crew:
         if self._has_fed:
             self._has_fed = False
             if self._wanted:  # still, for it may have been the last hungry one
-                self._nudge_later()
+                self._nudges.want()
         for scheduler in self._unsent:
             scheduler.link.flush()
             if scheduler.stopped:
@@ -348,7 +235,7 @@ class Crew:
                 scheduler.ask(LOOK)
         self._unsent.clear()
 
-    def _post(self, scheduler: _Scheduler, message: list[Any]) -> None:
+    def _post(self, scheduler: Scheduler, message: list[Any]) -> None:
         self._unsent[scheduler] = None
         scheduler.link.post(message)
 
@@ -376,7 +263,7 @@ class Crew:
             self._nursery = nursery
             for scheduler in list(self._schedulers.values()):
                 nursery.start_soon(self._attend, scheduler)
-            nursery.start_soon(self._nudge)
+            nursery.start_soon(self._nudges.run)
 
     async def stop(self) -> None:
         """Ask all processes to end; those that run a task may still do so after `STOP_S`, see `kill`."""
@@ -396,13 +283,13 @@ class Crew:
         self.exchange.close()
         self._page.close()
 
-    def _add(self, process: SchedulerProcess) -> _Scheduler:
+    def _add(self, process: SchedulerProcess) -> Scheduler:
         origin = Origin(self._next_origin)
         self._next_origin += 1
-        scheduler = self._schedulers[origin] = _Scheduler(origin, process, self.voices)
+        scheduler = self._schedulers[origin] = Scheduler(origin, process, self.voices)
         return scheduler
 
-    async def _attend(self, scheduler: _Scheduler) -> None:
+    async def _attend(self, scheduler: Scheduler) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(scheduler.link.pump)
             nursery.start_soon(self.exchange.serve, scheduler.link, partial(self._listen, scheduler))
@@ -413,11 +300,11 @@ class Crew:
         if not self._stopping:
             self._bury(scheduler)
 
-    def _listen(self, scheduler: _Scheduler, messages: list[list[Any]]) -> bool:
+    def _listen(self, scheduler: Scheduler, messages: list[list[Any]]) -> bool:
         self._hear(scheduler, messages)
         return True
 
-    def _hear(self, scheduler: _Scheduler, messages: list[list[Any]]) -> None:
+    def _hear(self, scheduler: Scheduler, messages: list[list[Any]]) -> None:
         assert self._handle is not None
         events: list[Event] = []
         if messages:
@@ -437,7 +324,7 @@ class Crew:
                 scheduler.look_s = now_s + LOOK_S
                 self.figures.looked(scheduler.process.number, scheduler.process.pid, scheduler.process.line)
 
-    def _understand(self, scheduler: _Scheduler, message: list[Any]) -> Event | None:
+    def _understand(self, scheduler: Scheduler, message: list[Any]) -> Event | None:
         origin = scheduler.origin
         match message:
             case [local.RESULTS, results]:
@@ -472,7 +359,7 @@ class Crew:
                 return Begun(origin, local.ref_of(ref), replica)
             case [local.STUCK, serial, name, path]:
                 if scheduler.process.line.running == serial:
-                    scheduler.replace(_Named(name, path))
+                    scheduler.replace(Named(name, path))
                 return None
             case [local.ABOUT, serial, summary]:
                 scheduler.arguments[serial] = summary
@@ -505,7 +392,7 @@ class Crew:
             case _:
                 return understand(origin, message)
 
-    def _bury(self, scheduler: _Scheduler) -> None:
+    def _bury(self, scheduler: Scheduler) -> None:
         assert self._handle is not None
         assert self._nursery is not None
         process, host = scheduler.process, self._settings.host
@@ -542,7 +429,7 @@ class Crew:
             crash = Crash(host, process.pid, how, "", crash.words)
         self._handle([SchedulerDied(scheduler.origin, copy, crash, blameless, leftover_of)])
 
-    def _blamed(self, scheduler: _Scheduler, cancelled: _Named) -> Spark | None:
+    def _blamed(self, scheduler: Scheduler, cancelled: Named) -> Spark | None:
         """Whose fault it is that a cancelled task has not ended, and its scheduler is replaced: nobody's, unless the
         same task takes an ancestor along for the second time.  That would make and cancel it again, and so on for ever.
         (What has run for too long is not made again, decision 19.)  A bundle that is charged comes back as calls alone,
@@ -555,40 +442,9 @@ class Crew:
             del self._stubborn[next(iter(self._stubborn))]
         return above if is_bundle(above.task.path) else None
 
-    async def _nudge(self) -> None:
-        """Have helper threads answer the demand byte for schedulers that are deep in one task; once, for what is
-        spawned after that finds the byte set.
-        """
-        while True:
-            await self._nudged.wait()
-            if any(scheduler.handed or scheduler.process.line.running for scheduler in self._schedulers.values()):
-                await trio.sleep_until(self._nudge_at_s)
-            self._nudged, self._nudge_at_s = trio.Event(), inf
-            now_s, next_s = perf_counter(), inf
-            for scheduler in self._schedulers.values():
-                due_s = scheduler.due_s
-                if due_s > now_s:
-                    next_s = min(next_s, due_s)
-                elif scheduler.process.line.running and not scheduler.hungry:
-                    scheduler.asked_s = inf
-                    scheduler.ask(SPEAK)
-                else:
-                    next_s = now_s + NUDGE_S  # it is about to begin
-            if next_s < inf:
-                self._nudge_later(next_s - now_s)
-
-    def _nudge_later(self, after_s: float = NUDGE_S) -> None:
-        if self._nudge_at_s == inf:
-            self._nudge_at_s = trio.current_time() + after_s
-            self._nudged.set()
-
     def _has_time(self) -> bool:
         """Whether nothing but what the exchange serves is to be done just now."""
-        if not self.peers_have_time():
-            return False
-        if self._nudge_at_s == inf or trio.current_time() < self._nudge_at_s:
-            return True
-        return min([scheduler.due_s for scheduler in self._schedulers.values()], default=inf) > perf_counter()
+        return self.peers_have_time() and not self._nudges.are_due
 
 
 def _payload_bytes(numbered: tuple[int, Spark]) -> int:

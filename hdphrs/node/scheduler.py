@@ -1,0 +1,127 @@
+"""One scheduler as its node sees it.
+
+What lives here: `Scheduler`, a process, a link, and what has been handed to it; and what is remembered of its tasks,
+for the day on which it dies.  What does not: all of them together (`crew.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from math import inf
+from time import perf_counter
+from typing import NamedTuple
+
+from hdphrs.node.link import NodeLink
+from hdphrs.node.process import SchedulerProcess
+from hdphrs.node.voices import Speaker, Voices
+from hdphrs.protocol.tasks import Origin, Spark, Task, TaskRef
+from hdphrs.wire.bundle import is_bundle
+
+ENDED_MAX = 1024
+"""Ended tasks of one scheduler that are remembered."""
+
+
+class Named(NamedTuple):
+    """What is remembered of a task: not its payload."""
+
+    name: str
+    path: bytes
+
+
+NOBODY = "", b""
+
+
+class Scheduler:
+    """One scheduler as its node sees it: a process, a link, and what has been handed to it."""
+
+    def __init__(self, origin: Origin, process: SchedulerProcess, voices: Voices) -> None:
+        self.origin: Origin = origin
+        self.process: SchedulerProcess = process
+        self.link: NodeLink = NodeLink(process.work, process.line.post)
+        self.speaker: Speaker = Speaker(voices, process, self.running)
+        self.ready: bool = False
+        self.handed: dict[int, Spark] = {}
+        """By serial, what it has got and not answered."""
+        self.ended: dict[int, Named] = {}
+        """By serial, the tasks that it has answered last: sparks that they did not get may still run."""
+        self.arguments: dict[int, str] = {}
+        """serial -> a summary of the arguments, of those that have crashed before."""
+        self.look_s: float = 0.0
+        """When to see again whether it computes or waits."""
+        self.fed: bool = False
+        """Whether it has got tasks since it was hungry."""
+        self.asked_s: float = inf
+        """When it was to see the demand byte, or got what it has; endless if it has nothing, or has been nudged."""
+        self.hungry: bool = False
+        """Whether it waits for tasks, or soon will."""
+        self.stopped: bool = False
+        """Whether something has just been cancelled that it has."""
+        self.stubborn: Named | None = None
+        """The cancelled task because of which its process was ended."""
+        self.unwanted: set[tuple[TaskRef, int]] = set()
+        """Of what it has got, what is cancelled."""
+        self._serials: dict[tuple[TaskRef, int], int] = {}
+
+    def begin(self) -> None:
+        """It has something to do."""
+        self.hungry = False
+        self.asked_s = min(self.asked_s, perf_counter())
+
+    def hand(self, serial: int, spark: Spark) -> None:
+        """It gets this task."""
+        self.handed[serial] = spark
+        self._serials[spark.ref, spark.replica] = serial
+
+    def runs(self, copies: Sequence[tuple[TaskRef, int]]) -> Task | None:
+        """Which of these has its core."""
+        running = self.process.line.running
+        if running != 0 and any(self._serials.get(copy) == running for copy in copies):
+            return self.handed[running].task
+        return None
+
+    def replace(self, stubborn: Named) -> None:
+        """A cancelled task has its core, and does not end: the process is."""
+        self.stubborn = stubborn
+        self.process.process.kill()
+
+    def running(self) -> tuple[str, bytes]:
+        """Name and path of the task that has its core, or had it last, as far as one knows."""
+        spark = self.handed.get(self.process.line.running)
+        if spark is None:
+            return next(reversed(self.ended.values()), NOBODY)
+        return spark.task.name, b"" if is_bundle(spark.task.path) else spark.task.path
+
+    def above(self, path: bytes) -> Spark | None:
+        """The nearest ancestor of a task that it has got, and that somebody wants; or a bundle that may hold one."""
+        wanted = [self.handed[serial] for copy, serial in self._serials.items() if copy not in self.unwanted]
+        above = [spark for spark in wanted if path.startswith(spark.task.path) and path != spark.task.path]
+        above = above or [spark for spark in wanted if is_bundle(spark.task.path)]
+        return max(above, key=lambda spark: len(spark.task.path), default=None)
+
+    @property
+    def owes_an_answer(self) -> bool:
+        """Whether it has not answered the demand byte, and is deep in a task or about to begin."""
+        line = self.process.line
+        return line.demand and (self.fed or (line.running != 0 and not self.hungry))
+
+    def ask(self, what: bytes) -> None:
+        """Something for its helper thread."""
+        with suppress(OSError):  # it has been asked often enough, or is dead
+            self.process.control.send(what)
+
+    def take_back(self, ref: TaskRef, replica: int) -> Task:
+        """It has answered, or given back, this task."""
+        serial = self._serials.pop((ref, replica))
+        self.unwanted.discard((ref, replica))
+        task = self.handed.pop(serial).task
+        self.ended[serial] = Named(task.name, task.path)
+        if len(self.ended) > ENDED_MAX:
+            del self.ended[next(iter(self.ended))]
+        self.arguments.pop(serial, None)
+        return task
+
+    def kill(self) -> None:
+        """End the process, and close every descriptor."""
+        self.process.kill()
+        self.speaker.close()
