@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check types style unit bench spin mutants explore sim fuzz cover prove docs clean bench-peers
+.PHONY: setup demo test check types style unit bench spin mutants explore sim fuzz cover compiled prove docs clean bench-peers
 
 setup: .venv/ready
 
@@ -58,7 +58,14 @@ cover: setup
 	$(BIN)/coverage run -m pytest tests/protocol tests/paper
 	$(BIN)/coverage report
 
-prove: spin explore sim mutants fuzz cover
+# The form that `pip install .` makes, under the tests that can hold there.
+compiled: setup
+	@command -v gcc >/dev/null || { apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev; }
+	@headers=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))'); test -e $$headers/Python.h || \
+	    { apt-get update && apt-get install -y --no-install-recommends lib$$(basename $$headers)-dev; }
+	$(BIN)/python -m tests.compiled
+
+prove: spin explore sim mutants fuzz cover compiled
 
 # The site, into build/site; the tests build it too, and look at it.
 docs: setup

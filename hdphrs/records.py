@@ -19,21 +19,26 @@ what is called is `__new__`, and a record has no subclasses that have anything o
 from __future__ import annotations
 
 import dataclasses
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Literal, TypeVar, dataclass_transform
 
-if TYPE_CHECKING:
-    from dataclasses import dataclass as dataclass
-else:
+_Record = TypeVar("_Record")
 
-    def dataclass(cls=None, /, **options):
-        """As `dataclasses.dataclass`."""
-        if cls is None:
-            return partial(dataclass, **options)
-        kw_only = options.get("kw_only", False)
-        if options != {"frozen": True, "slots": True} | ({"kw_only": True} if kw_only else {}) or not _is_plain(cls):
-            return dataclasses.dataclass(cls, **options)
-        return _make(cls, kw_only=kw_only)
+
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
+def dataclass(
+    *, frozen: Literal[True], slots: Literal[True], kw_only: bool = False
+) -> Callable[[type[_Record]], type[_Record]]:
+    """As `dataclasses.dataclass`."""
+
+    def make(cls: type[_Record]) -> type[_Record]:
+        if _is_plain(cls):
+            made: type[_Record] = _make(cls, kw_only=kw_only)
+            return made
+        return dataclasses.dataclass(frozen=frozen, slots=slots, kw_only=kw_only)(cls)
+
+    return make
 
 
 def _is_plain(cls: type) -> bool:
@@ -58,7 +63,7 @@ def _cells(count: int) -> type:
     return type(f"_Cells{count}", (), {"__slots__": tuple([f"_{number}" for number in range(count)])})
 
 
-def _make(cls: type, *, kw_only: bool) -> type:
+def _make(cls: Any, *, kw_only: bool) -> Any:
     cls = dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(cls)  # lists the fields
     fields = dataclasses.fields(cls)
     names = tuple([each.name for each in fields])

@@ -18,6 +18,9 @@ def explore(names: tuple[str, ...], listed: bool, scenario: str | None) -> int:
     Without options, all scopes.  The exit status is 0 if nothing is wrong, 1 if a violation was found or a search has
     not met what it is for, and 2 for errors of usage.
     """
+    from hdphrs.form import use_sources
+
+    use_sources()
     from hdphrs.cli.checks import check_exclusive
     from hdphrs.explore.report import replay_file, search_all, tell_scopes
 

@@ -13,6 +13,7 @@ import click
 from hdphrs import __version__
 from hdphrs.cli.output import say
 from hdphrs.errors import HdphrsError, UsageError
+from hdphrs.form import form
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -34,8 +35,14 @@ class _Commands(click.Group):
         return command
 
 
+def _tell(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        click.echo(f"hdphrs {__version__} ({form()})")
+        context.exit()
+
+
 @click.group(cls=_Commands, no_args_is_help=False)
-@click.version_option(__version__, prog_name="hdphrs", message="%(prog)s %(version)s")
+@click.option("--version", is_flag=True, is_eager=True, callback=_tell, expose_value=False, help="Show it, and exit.")
 def hdphrs() -> None:
     """Reliable work-stealing fork/join: every core of every machine, whichever of them dies."""
 

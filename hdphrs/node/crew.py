@@ -41,7 +41,7 @@ from hdphrs.protocol.events import (
     SchedulerDied,
     SchedulerUp,
 )
-from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Piece, Spark, TaskRef
+from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Payload, Piece, Spark, TaskRef
 from hdphrs.wire import local
 from hdphrs.wire.bundle import is_bundle
 from hdphrs.wire.items import pack_outcome, pack_spark, unpack_piece
@@ -120,7 +120,7 @@ class Crew:
 
     # ---- what the driver asks for ----------------------------------------------------------------------------
 
-    def teach(self, origin: Origin, digest: bytes, data: bytes) -> None:
+    def teach(self, origin: Origin, digest: bytes, data: Payload) -> None:
         """Effect `Teach`."""
         self._post(self._schedulers[origin], [local.CODE, digest, data])
 

@@ -18,7 +18,19 @@ from hdphrs.protocol.events import Event, Kept, Received, Suspected, Tick
 from hdphrs.protocol.messages import Keep, Message, Term
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.paths import first_index
-from hdphrs.protocol.tasks import PROGRAM, ROOT, Member, NodeId, Origin, Outcome, Parting, Piece, Spark, TaskRef
+from hdphrs.protocol.tasks import (
+    PROGRAM,
+    ROOT,
+    Member,
+    NodeId,
+    Origin,
+    Outcome,
+    Parting,
+    Payload,
+    Piece,
+    Spark,
+    TaskRef,
+)
 from hdphrs.transport.interface import Fenced, Noted, Said, Told, Transport, TransportEvent
 from hdphrs.wire import local
 from hdphrs.wire.items import pack_outcome
@@ -46,7 +58,7 @@ def work_beat_s(nodes: int) -> float:
 class Schedulers(Protocol):
     """What the driver needs of the schedulers."""
 
-    def teach(self, origin: Origin, digest: bytes, data: bytes) -> None: ...
+    def teach(self, origin: Origin, digest: bytes, data: Payload) -> None: ...
     def start(self, origin: Origin, sparks: Sequence[Spark]) -> None: ...
     def deliver(self, origin: Origin, slot: int, outcome: Outcome) -> None: ...
     def demand(self, wanted: bool) -> None: ...
@@ -341,7 +353,7 @@ class Driver:
         while True:
             self._armed_s = self.core.next_deadline()
             self._rearm = trio.Event()
-            with trio.move_on_at(float("inf") if self._armed_s is None else self._armed_s):
+            with trio.move_on_at(float("inf") if self._armed_s is None else self._armed_s) as sleep:
                 await self._rearm.wait()
-                continue
-            self.handle([Tick()])
+            if sleep.cancelled_caught:
+                self.handle([Tick()])

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 import trio
+
+from hdphrs.form import OUR_FILES
 
 READ_BYTES = 1 << 16
 
@@ -21,7 +22,7 @@ REMEMBERED_LINES_MAX = 30
 
 STDERR = 2
 
-OUR_FRAME = f'  File "{Path(__file__).parent.parent}/'
+OUR_FRAMES = tuple(f'  File "{files}' for files in OUR_FILES)
 
 
 def for_nobody(data: bytes) -> bool:
@@ -81,7 +82,7 @@ class LastWords:
     def text(self) -> str:
         """The last lines, without the frames of this package in a fatal error's stack."""
         lines = self._end.decode(errors="replace").splitlines()
-        return "\n".join([line for line in lines if not line.startswith(OUR_FRAME)][-REMEMBERED_LINES_MAX:])
+        return "\n".join([line for line in lines if not line.startswith(OUR_FRAMES)][-REMEMBERED_LINES_MAX:])
 
     def _read(self) -> bytes | None:
         try:

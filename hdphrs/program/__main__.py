@@ -9,16 +9,14 @@ import io
 import os
 import sys
 import threading
-from pathlib import Path
 from types import ModuleType, TracebackType
 
 from hdphrs.api.future import state
 from hdphrs.api.sequential import SequentialPort
 from hdphrs.errors import HdphrsError, RootLostError, StartError, TaskError
+from hdphrs.form import OUR_FILES
 from hdphrs.program.attach import attach
 from hdphrs.wire.settings import LEASH_FD_VARIABLE, SEQUENTIAL_VARIABLE
-
-PACKAGE = str(Path(__file__).parent.parent)
 
 
 def main() -> None:
@@ -62,7 +60,7 @@ def _watch_leash() -> None:
 def _print_exception(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """One line for an error of the runtime; the program's traceback without our frames for any other."""
     place = ""
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith((PACKAGE, "<frozen runpy>")):
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith((*OUR_FILES, "<frozen runpy>")):
         trace = trace.tb_next
     if isinstance(error, RootLostError):
         return  # the launcher says how
@@ -70,7 +68,7 @@ def _print_exception(kind: type[BaseException], error: BaseException, trace: Tra
         step = trace
         while step is not None:
             code = step.tb_frame.f_code
-            if not code.co_filename.startswith(PACKAGE):
+            if not code.co_filename.startswith(OUR_FILES):
                 place = f"{code.co_filename}:{step.tb_lineno}: "
             step = step.tb_next
         print(f"hdphrs: {place}{error}", file=sys.stderr)

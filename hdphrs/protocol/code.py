@@ -10,21 +10,21 @@ from collections.abc import Hashable, Iterable
 
 from hdphrs.protocol.effects import Effect, Send
 from hdphrs.protocol.messages import Code
-from hdphrs.protocol.tasks import NodeId, Spark
+from hdphrs.protocol.tasks import NodeId, Payload, Spark
 
 
 class CodeStore:
     """The code that this node has seen."""
 
     def __init__(self) -> None:
-        self._data: dict[bytes, bytes] = {}
+        self._data: dict[bytes, Payload] = {}
         self._given: dict[Hashable, set[bytes]] = {}
 
-    def learn(self, digest: bytes, data: bytes) -> None:
+    def learn(self, digest: bytes, data: Payload) -> None:
         """New code, from a scheduler, the program or a peer."""
         self._data[digest] = data
 
-    def missing(self, receiver: Hashable, sparks: Iterable[Spark]) -> list[tuple[bytes, bytes]]:
+    def missing(self, receiver: Hashable, sparks: Iterable[Spark]) -> list[tuple[bytes, Payload]]:
         """What `receiver` must be given before these tasks, which counts as given from now on: (digest, data)."""
         given = self._given.setdefault(receiver, set())
         missing = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hdphrs.protocol.messages import Message
-from hdphrs.protocol.tasks import Member, NodeId, Origin, Outcome, Parting, Spark, TaskRef
+from hdphrs.protocol.tasks import Member, NodeId, Origin, Outcome, Parting, Payload, Spark, TaskRef
 from hdphrs.records import dataclass
 
 
@@ -21,7 +21,7 @@ class Teach:
 
     scheduler: Origin
     digest: bytes
-    data: bytes
+    data: Payload
 
 
 @dataclass(frozen=True, slots=True)

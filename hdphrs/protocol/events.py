@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hdphrs.protocol.messages import Message
-from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Piece, Task, TaskRef
+from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Payload, Piece, Task, TaskRef
 from hdphrs.records import dataclass
 
 
@@ -20,7 +20,7 @@ class Learned:
     """The program or a scheduler has registered code; it comes before the first task that uses it."""
 
     digest: bytes
-    data: bytes
+    data: Payload
 
 
 @dataclass(frozen=True, slots=True)

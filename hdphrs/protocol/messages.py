@@ -16,6 +16,7 @@ from hdphrs.protocol.tasks import (
     Orphan,
     Outcome,
     Parting,
+    Payload,
     Piece,
     RecallId,
     RequestId,
@@ -186,7 +187,7 @@ class Code:
     """N -> N: the function behind a digest.  Sent once per pair, before the first task that needs it."""
 
     digest: bytes
-    data: bytes
+    data: Payload
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +298,7 @@ QUICK: Final = (Fish, NoWork, Req, Auth, Denied, Obsolete, Schedule, Ack, Code)
 earlier, and before what was sent after that; but no SCHEDULE before a CODE (decision 32)."""
 
 
-def payloads(message: Message) -> list[bytes]:
+def payloads(message: Message) -> list[Payload]:
     """What may be large in it."""
     match message:
         case Schedule(_, sparks):
@@ -314,5 +315,5 @@ def payloads(message: Message) -> list[bytes]:
             return []
 
 
-def _payloads_of(spark: Spark) -> list[bytes]:
+def _payloads_of(spark: Spark) -> list[Payload]:
     return [spark.task.payload, *(piece.outcome.data for piece in spark.pieces if isinstance(piece, Piece))]

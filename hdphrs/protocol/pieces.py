@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable
 from hashlib import blake2b
 
 from hdphrs.config import CoreConfig
-from hdphrs.protocol.tasks import KEEN, MEMO_BYTES, Orphan, Outcome, Piece, Task, Verdict
+from hdphrs.protocol.tasks import KEEN, MEMO_BYTES, Orphan, Outcome, Payload, Piece, Task, Verdict
 
 CHECK_BYTES = 16
 
 
-def check_of(code: bytes, payload: bytes, memo: bytes = b"") -> bytes:
+def check_of(code: bytes, payload: Payload, memo: bytes = b"") -> bytes:
     """Digest of a call; a piece is only used where it was made by the very same one.
 
     In a run with a ledger the memo takes its place: it is the same in the next run too.

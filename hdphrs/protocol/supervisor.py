@@ -7,6 +7,7 @@ tracked location over-approximates the real one, and at most one copy of the new
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -40,7 +41,7 @@ class Adopted:
 Location = OnNode | InTransition | Adopted
 
 
-@dataclass(slots=True)
+@dataclasses.dataclass(slots=True)
 class Record:
     """The supervision state in an empty future (paper, Listing 4)."""
 

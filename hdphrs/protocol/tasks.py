@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from enum import IntEnum
-from typing import NamedTuple, NewType
+from typing import TYPE_CHECKING, Any, NamedTuple, NewType
 
 from hdphrs.records import dataclass
 
@@ -40,6 +40,13 @@ class Parting(IntEnum):
     """It took its leave, and nothing of any task was there, or on its way there or from there, any more."""
 
 
+if TYPE_CHECKING:
+    Payload = bytes | Any
+    """Bytes, or what stands for many of them, of which only the layers above know what it is (decision 18).  Whatever
+    is declared to be `bytes` is just that, and the compiled form insists on it (decision 33)."""
+else:
+    Payload = bytes  # to those who go by annotations
+
 KEY_BYTES = 20
 """Of the digest of a call by which other runs know it again."""
 MEMO_BYTES = 1 + KEY_BYTES
@@ -67,7 +74,7 @@ class Task:
     """Digest of the chain of spawn indices from the program to this task: its identity across re-execution."""
     code: bytes
     """Digest of the function; the code itself travels once per process."""
-    payload: bytes
+    payload: Payload
     """The pickled arguments."""
     supervised: bool = True
     """Whether the node that made it re-creates it after a death (the run's mode, or an FT skeleton)."""
@@ -119,7 +126,7 @@ class Outcome:
     """What fills a future: a pickled value, a pickled exception, or a verdict of the runtime's."""
 
     verdict: Verdict
-    data: bytes
+    data: Payload
     crashes: tuple[Crash, ...] = ()
     cost_s: float = field(default=0.0, compare=False)
     """The work behind it, in seconds: how long the task and all that it needed have run, wherever."""

@@ -11,6 +11,7 @@ request ids this leaves no reply that could hit another spark (hole R3).
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -28,7 +29,7 @@ from hdphrs.protocol.tasks import UNASKED, FishId, NodeId, RequestId, Spark
 from hdphrs.records import dataclass
 
 
-@dataclass(slots=True)
+@dataclasses.dataclass(slots=True)
 class _Catch:
     """One fish that is being answered."""
 

@@ -206,8 +206,8 @@ class Peer:
                     log.log(logging.WARNING if error.exhausted else logging.DEBUG, "node %d: %s", self.node, error)
                     if error.refused:
                         self.suspect()
-                except ProtocolError as error:
-                    log.warning("node %d at %s:%d: %s", self.node, *self._where, error)
+                except ProtocolError as refusal:
+                    log.warning("node %d at %s:%d: %s", self.node, *self._where, refusal)
                 else:
                     if resumed is None or not await self.run_link(*resumed):
                         return

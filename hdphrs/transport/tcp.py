@@ -243,8 +243,8 @@ class TcpTransport:
                         return await self._join_at(address, greeting)
                     except Lost as error:
                         problems["{}:{}".format(*address)] = str(error)
-                    except ProtocolError as error:
-                        problems["{}:{}".format(*address)] = str(error)
+                    except ProtocolError as refusal:
+                        problems["{}:{}".format(*address)] = str(refusal)
                         hopeless += 1
                 if hopeless == len(root_addresses):
                     break

@@ -31,7 +31,9 @@ import struct
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Final, cast
+from typing import Any, Final
+
+from hdphrs.protocol.tasks import Payload
 
 BULK_BYTES_MIN: Final = 1 << 16
 """Smaller payloads are plain bytes: to copy them costs less than to hand descriptors about."""
@@ -185,7 +187,7 @@ class Incoming:
             os.close(self._descriptor)
 
 
-def gather(front: bytes, pickled: bytes, buffers: Sequence[memoryview] = ()) -> bytes:
+def gather(front: bytes, pickled: bytes, buffers: Sequence[memoryview] = ()) -> Payload:
     """A payload: what comes first, and then what was pickled, with its buffers.
 
     Returns:
@@ -205,18 +207,17 @@ def gather(front: bytes, pickled: bytes, buffers: Sequence[memoryview] = ()) -> 
         gap = bytes(-size % ALIGNMENT)
         parts += [gap, buffer]
         size += len(gap) + len(buffer)
-    return cast(bytes, _bulk(parts, size))
+    return _bulk(parts, size)
 
 
-def bulk_of(data: bytes) -> bytes:
+def bulk_of(data: bytes) -> Payload:
     """The same payload; a `Bulk` if it is large."""
     return gather(b"", data)
 
 
-def view_of(payload: bytes) -> memoryview:
+def view_of(payload: Payload) -> memoryview:
     """A large payload as memory that may be written to, and that nobody else sees."""
-    bulk = cast(object, payload)
-    return bulk.view() if isinstance(bulk, Bulk) else memoryview(bytearray(payload))
+    return payload.view() if isinstance(payload, Bulk) else memoryview(bytearray(bytes(payload)))
 
 
 def aligned(offset: int) -> int:

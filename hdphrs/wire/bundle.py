@@ -16,7 +16,7 @@ from types import NoneType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from hdphrs.protocol.paths import child_path
-from hdphrs.protocol.tasks import Outcome, Verdict
+from hdphrs.protocol.tasks import Outcome, Payload, Verdict
 from hdphrs.wire.bulk import bulk_of
 from hdphrs.wire.pickling import dump_plain, load_plain
 from hdphrs.wire.values import with_function
@@ -139,13 +139,13 @@ def share_of(waiting: int, cores: int) -> int:
     return -(-waiting // (SHARES_PER_CORE * max(cores, 1)))
 
 
-def payload_of(function: bytes, arguments: Arguments, chance: bytes) -> bytes:
+def payload_of(function: bytes, arguments: Arguments, chance: bytes) -> Payload:
     """The payload of a task of one call."""
     data = dump_plain((*arguments, chance)) if isinstance(arguments, tuple) else arguments
     return with_function(function, data) if function else data
 
 
-def pack_calls(calls: Calls) -> bytes:
+def pack_calls(calls: Calls) -> Payload:
     """As a payload."""
     parent, indices, *rest = calls
     if indices[-1] - indices[0] == len(indices) - 1 and all(map(int.__eq__, indices, range(indices[0], indices[-1]))):
@@ -153,17 +153,17 @@ def pack_calls(calls: Calls) -> bytes:
     return bulk_of(dump_plain((parent, indices, *rest)))
 
 
-def unpack_calls(payload: bytes) -> Calls:
+def unpack_calls(payload: Payload) -> Calls:
     """The inverse."""
     return Calls(*load_plain(bytes(payload)))
 
 
-def pack_answer(answer: Answer | None) -> bytes:
+def pack_answer(answer: Answer | None) -> Payload:
     """As the data of an outcome; None if no call has been made, since the bundle is run again."""
     return bulk_of(dump_plain(None if answer is None else tuple(answer)))
 
 
-def unpack_answer(data: bytes) -> Answer | None:
+def unpack_answer(data: Payload) -> Answer | None:
     """The inverse."""
     answer = load_plain(bytes(data))
     return None if answer is None else Answer(*answer)

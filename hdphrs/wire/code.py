@@ -40,6 +40,7 @@ from typing import Any, NamedTuple
 import msgpack
 
 from hdphrs.errors import CannotTravelError
+from hdphrs.protocol.tasks import Payload
 from hdphrs.wire import values
 from hdphrs.wire.bulk import bulk_of
 from hdphrs.wire.capture import Watch, is_constant
@@ -100,7 +101,7 @@ class _Page:
 class CodeBook:
     """The functions that this process has made tasks of."""
 
-    def __init__(self, register: Callable[[bytes, bytes], None]) -> None:
+    def __init__(self, register: Callable[[bytes, Payload], None]) -> None:
         """`register(digest, data)` tells the node about new code, before the first task that uses it."""
         self.recursion_limit = 0
         """The program's, if it has become known here: the own one is higher then, and must not add up on its way."""
@@ -114,7 +115,7 @@ class CodeBook:
 
     def encode(
         self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> tuple[bytes, bytes]:
+    ) -> tuple[bytes, Payload]:
         """The call as (code digest, payload).
 
         Raises:
@@ -152,7 +153,7 @@ class CodeBook:
         self,
         function: Callable[..., Any],
         code: bytes,
-        payload: bytes,
+        payload: Payload,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         path: bytes,
@@ -251,17 +252,17 @@ class CodeShelf:
 
     def __init__(self, book: CodeBook) -> None:
         self._book = book
-        self._taught: dict[bytes, bytes] = {}
+        self._taught: dict[bytes, Payload] = {}
         self._functions: dict[bytes, Callable[..., Any]] = {}
         self._inline: OrderedDict[bytes, Callable[..., Any]] = OrderedDict()
 
-    def teach(self, digest: bytes, data: bytes) -> None:
+    def teach(self, digest: bytes, data: Payload) -> None:
         """Code arrives; it is unpickled when a task first needs it."""
         if digest not in self._functions:
             self._taught[digest] = data
 
     def decode(
-        self, name: str, digest: bytes, payload: bytes
+        self, name: str, digest: bytes, payload: Payload
     ) -> tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]]:
         """The call behind (digest, payload).
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from hdphrs.protocol.tasks import (
     Crash,
@@ -21,6 +21,7 @@ from hdphrs.protocol.tasks import (
     Orphan,
     Outcome,
     Parting,
+    Payload,
     Piece,
     Spark,
     Task,
@@ -56,11 +57,11 @@ def unpack_bytes(value: object) -> bytes:
     return value
 
 
-def unpack_payload(value: object) -> bytes:
+def unpack_payload(value: object) -> Payload:
     """Bytes, or what stands for many of them."""
-    if type(value) is not bytes and not isinstance(value, Bulk):
-        raise wrong("payload", value)
-    return cast(bytes, value)
+    if type(value) is bytes or isinstance(value, Bulk):
+        return value
+    raise wrong("payload", value)
 
 
 def unpack_str(value: object) -> str:

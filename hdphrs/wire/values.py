@@ -13,7 +13,6 @@ import reprlib
 import textwrap
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgpack
@@ -28,13 +27,12 @@ from hdphrs.errors import (
     TaskLostError,
     TaskTimeoutError,
 )
-from hdphrs.protocol.tasks import Crash, Outcome, Verdict
+from hdphrs.form import OUR_FILES
+from hdphrs.protocol.tasks import Crash, Outcome, Payload, Verdict
 from hdphrs.wire.bulk import BULK_BYTES_MIN, aligned, bulk_of, gather, view_of
 from hdphrs.wire.framing import decode_object
 from hdphrs.wire.items import pack_outcome, unpack_outcome, unpack_str
 from hdphrs.wire.pickling import PLAIN, dump_parts, dump_plain, dumps, load_parts, loads
-
-PACKAGE = str(Path(__file__).parent.parent)
 
 T = TypeVar("T")
 
@@ -58,7 +56,7 @@ Parts = tuple[bytes, Sequence[memoryview]]
 
 def dump_arguments(
     name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], chance: bytes, function: bytes = b""
-) -> bytes:
+) -> Payload:
     """The payload of a call of `name`: its arguments and `chance` as a tuple, or as the list [tuple, dict, chance] if
     there are keywords.
 
@@ -90,17 +88,17 @@ def dump_arguments(
     return with_function(function, pickled, buffers)
 
 
-def with_function(function: bytes, pickled: bytes, buffers: Sequence[memoryview] = ()) -> bytes:
+def with_function(function: bytes, pickled: bytes, buffers: Sequence[memoryview] = ()) -> Payload:
     """The payload of a call whose function travels in front of its arguments."""
     return gather(len(function).to_bytes(FUNCTION_SIZE_BYTES, "big") + function, pickled, buffers)
 
 
-def load_payload(payload: bytes) -> Any:
+def load_payload(payload: Payload) -> Any:
     """What was pickled: a value, or the arguments of a call whose function does not travel with them."""
     return loads(payload) if len(payload) < BULK_BYTES_MIN else load_parts(view_of(payload))
 
 
-def load_call(payload: bytes, load_function: Callable[[bytes], T]) -> tuple[T, Any]:
+def load_call(payload: Payload, load_function: Callable[[bytes], T]) -> tuple[T, Any]:
     """The function in front of the arguments, as `load_function` makes it of its pickle, and these."""
     is_large = len(payload) >= BULK_BYTES_MIN
     view = view_of(payload) if is_large else memoryview(payload)
@@ -109,7 +107,7 @@ def load_call(payload: bytes, load_function: Callable[[bytes], T]) -> tuple[T, A
     return function, load_parts(view, aligned(end)) if is_large else loads(payload[end:])
 
 
-def arguments_of(code: bytes, payload: bytes) -> bytes:
+def arguments_of(code: bytes, payload: Payload) -> bytes:
     """The arguments, as they are in the payload of a task with this code."""
     data = bytes(payload)
     if code:
@@ -126,7 +124,7 @@ def _parts_of_tuple(values: tuple[Any, ...]) -> Parts:
     return (dump_plain(values), ()) if PLAIN.issuperset(map(type, values)) else dump_parts(values)
 
 
-def _payload(pickled: bytes, buffers: Sequence[memoryview]) -> bytes:
+def _payload(pickled: bytes, buffers: Sequence[memoryview]) -> Payload:
     return pickled if len(pickled) < BULK_BYTES_MIN and not buffers else gather(b"", pickled, buffers)
 
 
@@ -285,7 +283,7 @@ def _formatted(error: BaseException) -> str:
         while waiting:
             here = waiting.pop()
             if here is not None:
-                kept = [frame for frame in here.stack if not frame.filename.startswith(PACKAGE)]
+                kept = [frame for frame in here.stack if not frame.filename.startswith(OUR_FILES)]
                 here.stack = traceback.StackSummary.from_list(kept)
                 waiting += [here.__cause__, here.__context__, *(here.exceptions or ())]
         return "".join(described.format())

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hdphrs import __version__
+from hdphrs.form import form
 from tests.cluster.support import Start, write_program
 
 NO_PROGRAM = "cannot run nowhere.py: No such file or directory"
@@ -131,7 +132,7 @@ def test_an_unreadable_program_is_refused(start: Start, tmp_path: Path) -> None:
 
 
 def test_the_version_is_told(start: Start) -> None:
-    assert start("--version").finish() == (0, f"hdphrs {__version__}\n", "")
+    assert start("--version").finish() == (0, f"hdphrs {__version__} ({form()})\n", "")
 
 
 def test_help_is_ours_before_the_program(start: Start) -> None:

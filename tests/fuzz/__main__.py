@@ -66,12 +66,12 @@ class Job:
         return {"what": how, "data": left[0].hex() if left else ""}
 
 
-def _plan(only: str | None) -> list[Job]:
+def _plan(only: str | None, share: float) -> list[Job]:
     guided = importlib.util.find_spec("atheris") is not None
     if not guided:
         print("atheris is not installed (no wheel for this Python): its share goes to our own mutations, unguided")
     jobs = [
-        Job(target, engine if guided or engine != "atheris" else "unmeasured", count)
+        Job(target, engine if guided or engine != "atheris" else "unmeasured", max(int(count * share), 1))
         for target, counts in PLAN.items()
         for engine, count in counts.items()
         if only in (None, target)
@@ -79,12 +79,12 @@ def _plan(only: str | None) -> list[Job]:
     return sorted(jobs, key=lambda job: job.target not in ("listener", "core"))  # the slow ones first
 
 
-def _run_all(only: str | None) -> int:
+def _run_all(only: str | None, share: float) -> int:
     begun = time.perf_counter()
     line = "{:<10} {:<10} {:>9} {:>9} {:>9} {:>6} {:>9} {:>7}"
     print(line.format("target", "engine", "inputs", "accepted", "refused", "kinds", "growth", "cpu"))
     inputs, found = 0, []
-    jobs = _plan(only)
+    jobs = _plan(only, share)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for job, report in zip(jobs, pool.map(Job.run, jobs), strict=True):
             if "inputs" in report:
@@ -127,9 +127,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
     parser.add_argument("--target", choices=PLAN, help="only this one")
     parser.add_argument("--input", type=bytes.fromhex, metavar="HEX", help="try this input again; needs --target")
+    parser.add_argument("--share", type=float, default=1.0, help="of the inputs of each (default %(default)s)")
     options = parser.parse_args()
     if options.input is None:
-        return _run_all(options.target)
+        return _run_all(options.target, options.share)
     if options.target is None:
         parser.error("--input needs --target")
     return _run_one(options.target, options.input)

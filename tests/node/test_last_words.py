@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import trio
 
+import hdphrs
 from hdphrs.node.last_words import READ_BYTES, REMEMBERED_BYTES_MAX, REMEMBERED_LINES_MAX, LastWords
 
-PACKAGE = Path(__file__).parents[2] / "hdphrs"
+PACKAGE = Path(hdphrs.__file__).parent
 
 
 def test_what_is_written_is_passed_on_and_its_end_remembered(capfd: pytest.CaptureFixture[str]) -> None:

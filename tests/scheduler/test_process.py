@@ -31,15 +31,16 @@ SKIPPED = (local.HUNGRY, local.READY, local.CODE, local.ABOUT, local.REUSED, loc
 """The last: whatever child the scheduler was held up in has run for long, and is kept."""
 
 
-class PostingLink(local.Link):
+class PostingLink:
     """A node's: it says in the page that something has come."""
 
     def __init__(self, sock: socket.socket, line: Line) -> None:
-        super().__init__(sock)
         self.line = line
+        self._link = local.Link(sock)
+        self.receive = self._link.receive
 
     def send(self, *messages: list[Any]) -> None:
-        super().send(*messages)
+        self._link.send(*messages)
         self.line.post()
 
 
