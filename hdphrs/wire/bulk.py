@@ -31,9 +31,10 @@ import struct
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from hdphrs.protocol.tasks import Payload
+if TYPE_CHECKING:
+    from hdphrs.protocol.tasks import Payload  # the launcher does without
 
 BULK_BYTES_MIN: Final = 1 << 16
 """Smaller payloads are plain bytes: to copy them costs less than to hand descriptors about."""
