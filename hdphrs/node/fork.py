@@ -70,12 +70,20 @@ def become(module: str, keep: Sequence[int], output: int | None, errors: int) ->
     sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115 - as a new process has them
     sys.stderr = sys.stderr or open(2, "w", errors="backslashreplace", closefd=False)  # noqa: SIM115
     last = 2
-    for descriptor in sorted(keep):
+    for descriptor in sorted([*keep, *_perf_maps()]):
         os.closerange(last + 1, descriptor)
         last = descriptor
     os.closerange(last + 1, os.sysconf("SC_OPEN_MAX"))
     sys.modules["__main__"] = ModuleType("__main__")
     _rename([sys.executable, "-m", module])
+
+
+def _perf_maps() -> list[int]:
+    """Where the interpreter writes the names of functions for `perf`, if it does: it would not notice that the file is
+    closed, and write into another one (`PYTHONPERFSUPPORT`, from 3.12 on)."""
+    name = f"/tmp/perf-{os.getpid()}.map"
+    descriptors = Path("/proc/self/fd").iterdir()
+    return [int(each.name) for each in descriptors if os.path.realpath(each) == name]
 
 
 def _rename(command: Sequence[str]) -> None:

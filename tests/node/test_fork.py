@@ -121,3 +121,33 @@ if __name__ == "__main__":
     ).stdout
     assert {"hdphrs.scheduler.hub", "hdphrs.scheduler.process"} <= set(said.split())
     assert "trio" not in said.split()
+
+
+PROFILED = """
+import os, sys
+from functools import partial
+from hdphrs.node.fork import Fork, become
+
+def live(errors):
+    become("hdphrs.scheduler", [], None, errors)
+    files = [os.open(name, os.O_RDWR | os.O_CREAT) for name in sys.argv[1:]]
+    for number in range(100):
+        exec(f"def function_{number}(): pass\\nfunction_{number}()")
+    os._exit(0)
+
+child = Fork(partial(live, 2))
+assert child.wait() == 0
+for process in os.getpid(), child.pid:
+    os.remove(f"/tmp/perf-{process}.map")
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="there is nothing to be switched on for perf")
+def test_what_the_interpreter_writes_for_perf_goes_nowhere_else(tmp_path: Path) -> None:
+    files = [tmp_path / str(number) for number in range(5)]
+    script = tmp_path / "script.py"
+    script.write_text(PROFILED)
+    subprocess.run(
+        [sys.executable, str(script), *map(str, files)], env=os.environ | {"PYTHONPERFSUPPORT": "1"}, check=True
+    )
+    assert [file.read_bytes() for file in files] == [b""] * 5
