@@ -46,7 +46,7 @@ from hdphrs.wire.items import pack_outcome, pack_piece, unpack_outcome
 from hdphrs.wire.pickling import dump_plain
 from hdphrs.wire.values import PAYLOAD_BYTES_MAX, dump_error, dump_result
 
-OVERDUE_S = 20e-3
+OVERDUE_S = 40e-3
 """A bundle that has run for so long gives back what it has not begun."""
 
 OUTCOME_BYTES_MAX = 1 << 20
@@ -64,6 +64,7 @@ class Bundle(Assigned):
         "function",
         "here_s",
         "left",
+        "look_at",
         "others",
         "outcome_bytes",
         "own_s",
@@ -92,6 +93,8 @@ class Bundle(Assigned):
         """Of whose outcomes nobody has been told."""
         self.returned: deque[int] = deque()
         """Given back, and its maker has not been told."""
+        self.look_at: int = 0
+        """When so many have not begun, it is to be looked whether it will soon be over."""
         self.runs: int = 0
         """Stacks on which its calls run."""
         self.queued: bool = False
@@ -118,6 +121,12 @@ class Bundle(Assigned):
                 self.returned.append(place)
                 self.left.pop(place, None)
         return None
+
+    @property
+    def rest_s(self) -> float:
+        """How long it will take from here, if it goes on like this."""
+        left = len(self.unstarted)
+        return (perf_counter() - self.since_s) * left / max(1, len(self.values) - left)
 
     @property
     def is_late(self) -> bool:
@@ -182,7 +191,7 @@ class Bundles:
         *,
         enter: Callable[[Assigned | None, Account | None], None],
         answer: Callable[[list[Any]], None],
-        after: Callable[[Root], bool],
+        after: Callable[[Call], bool],
         refuses: bool,
         roster: Roster,
     ) -> None:
@@ -258,6 +267,7 @@ class Bundles:
         count = len(calls.indices)
         bundle.values = [None] * count
         bundle.left = dict.fromkeys(range(count))
+        bundle.look_at = count // 2
         bundle.unstarted.extend(range(count))
         bundle.begun = True
         self._begun[bundle] = None

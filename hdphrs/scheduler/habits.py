@@ -10,7 +10,7 @@ from __future__ import annotations
 from hdphrs.protocol.tasks import Task
 from hdphrs.wire.bundle import is_bundle
 
-SOON_S = 10e-3
+SOON_S = 12e-3
 """What is expected to be over within this time is soon over: as long as it may take until a scheduler that is deep in a
 task has exported some of its sparks, and somebody else has got them."""
 

@@ -37,7 +37,7 @@ from hdphrs.wire.page import LOOK, SPEAK, Line
 ASKED_BYTES = 64
 """Requests that are read at once; those of one kind are one."""
 
-TICK_S = 20e-3
+TICK_S = 50e-3
 """Results wait no longer than this, or a look, for the end of a task that was expected to be quick."""
 
 
@@ -136,8 +136,10 @@ class Helper:
     def _pause_ms(self) -> int | None:
         """How long to wait for the next request; None for ever."""
         look_s = self._keeper.look_s
-        tick_s = look_s / max(1, int(look_s / TICK_S))
+        tick_s = TICK_S if self._look_s == inf else look_s / max(1, int(look_s / TICK_S))
         pause_s = self._rhythm.pause_s(tick_s, patient=self._noter is None)  # that counts tasks between looks
+        if self._line.demand and self._mail.holds_tasks:
+            pause_s = min(pause_s, SOON_S)
         if rest_until_s := self._exporter.pace.rest_until_s:
             pause_s = min(pause_s, max(0.0, rest_until_s - perf_counter()))
         if timer_s := self._timers.left_s():

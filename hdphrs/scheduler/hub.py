@@ -35,12 +35,12 @@ from hdphrs.errors import CannotTravelError, UsageError
 from hdphrs.protocol.paths import child_path
 from hdphrs.protocol.tasks import NodeId, Outcome, Task
 from hdphrs.scheduler.answers import COST, Answers
-from hdphrs.scheduler.assigned import Assigned, Root, path_of, root_of
-from hdphrs.scheduler.bundles import Bundle, Bundles, assigned
+from hdphrs.scheduler.assigned import Assigned, path_of, root_of
+from hdphrs.scheduler.bundles import Bundle, Bundles, Call, assigned
 from hdphrs.scheduler.end import fail, flush_streams, leave
 from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.finds import Finds
-from hdphrs.scheduler.habits import Habits
+from hdphrs.scheduler.habits import SOON_S, Habits
 from hdphrs.scheduler.helper import Helper
 from hdphrs.scheduler.keep import Keeper
 from hdphrs.scheduler.mail import Mail
@@ -415,14 +415,24 @@ class Hub:
         if self._mail.has_come and perf_counter() - self._polled_s > POLL_S:
             self._receive(block=False)
 
-    def _after_call(self, call: Root) -> bool:
+    def _after_call(self, call: Call) -> bool:
         """The same in the middle of a bundle; whether others are to have the core first."""
         self._look_up(call)
+        if 0 < len(call.bundle.unstarted) == call.bundle.look_at:
+            self._look_ahead(call)
         if self._timers.calls:
             self._timers.fire()
         if self._line.demand and fast.sparks:
             self._exporter.export()
         return bool(self._stacks.ready or self._waiting.in_place)
+
+    def _look_ahead(self, call: Call) -> None:
+        """Half of a bundle is done: if it will soon be over, and nothing else is here, say so; or look again later."""
+        bundle = call.bundle
+        if (rest_s := bundle.rest_s) > SOON_S:
+            bundle.look_at = int(bundle.look_at * SOON_S / rest_s)
+        elif not (self._hungry or call._spawned or fast.sparks or self._stacks.ready) and self._keeper.nodes <= 1:
+            self._flush(*self._hunger())
 
     def _execute_assigned(self, future: Assigned) -> None:
         spark = future.spark

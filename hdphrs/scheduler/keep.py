@@ -55,6 +55,10 @@ LOOK_S_MIN = 20e-3
 LOOK_S_MAX = 0.1
 """How often running tasks are looked at: twice as often as they may leave pieces, for what takes long is seen twice."""
 
+LOOK_S_CALM = 50e-3
+CALM_LOOKS = 4
+"""And no more often than this when so many looks have found nothing for the second time: tasks are too short then."""
+
 LEDGER_LOOK_S = 25e-3
 """That in a run with a ledger, see `note.py`."""
 
@@ -101,7 +105,10 @@ class Keeper:
     @property
     def look_s(self) -> float:
         """How often it is to be looked at what runs."""
-        return LEDGER_LOOK_S if self._ledger else min(max(LOOK_S_MIN, PIECE_COST_S * self.nodes / 2), LOOK_S_MAX)
+        if self._ledger:
+            return LEDGER_LOOK_S
+        least_s = LOOK_S_CALM if self.watcher.missed >= CALM_LOOKS else LOOK_S_MIN
+        return min(max(least_s, PIECE_COST_S * self.nodes / 2), LOOK_S_MAX)
 
     def keep_watched(self, future: Future[Any], function: Callable[..., Any], value: Any) -> None:
         """A watched task has been run in place; its arguments are still in the future."""

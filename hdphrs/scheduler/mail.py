@@ -56,6 +56,11 @@ class Mail:
             self._reading.release()
         return messages
 
+    @property
+    def holds_tasks(self) -> bool:
+        """In the helper thread: whether it has read of tasks, and the main one has not."""
+        return any(message[0] == local.START and message[1] for message in self._read)
+
     def take_back(self) -> list[list[Any]]:
         """In the helper thread: the items of START that the main thread has not read; it finds a START with none."""
         if not self._reading.acquire(blocking=False):

@@ -39,7 +39,7 @@ RETURNED = Outcome(Verdict.LOST, b"")
 WHOLE_BYTES_MIN: Final = 1 << 14
 """A call of this size goes alone."""
 
-BUNDLE_S: Final = 8e-3
+BUNDLE_S: Final = 20e-3
 """How long a bundle is to take; what surrounds it takes some 0.5 ms of processor time in three processes."""
 
 CALLS_MAX: Final = 512
@@ -48,7 +48,7 @@ CALLS_MAX: Final = 512
 BUNDLE_BYTES_MAX: Final = 32 << 10
 """Arguments of one bundle that are pickled already; and values that are expected from it."""
 
-SHARES_PER_CORE: Final = 4
+SHARES_PER_CORE: Final = 8
 """A bundle has no more of the calls that wait than one of so many equal parts: towards the end they become smaller."""
 
 LAST: Final = 0.25
@@ -136,7 +136,7 @@ def is_bundle(path: bytes) -> bool:
 
 def share_of(waiting: int, cores: int) -> int:
     """Of so many calls that wait for so many cores, those that a bundle may have at most."""
-    return -(-waiting // (SHARES_PER_CORE * max(cores, 1)))
+    return max(1, waiting // (SHARES_PER_CORE * max(cores, 1)))
 
 
 def payload_of(function: bytes, arguments: Arguments, chance: bytes) -> Payload:

@@ -29,6 +29,7 @@ from hdphrs.wire.bundle import (
     CALLS_MAX,
     JUMP_MAX,
     RETURNED,
+    SHARES_PER_CORE,
     Answer,
     is_bundle,
     pack_answer,
@@ -134,7 +135,7 @@ def test_cheap_calls_go_in_bundles_of_a_fair_share_that_get_smaller() -> None:
     for number in range(1000):
         program.spawn(cheap, number)
     sizes = [len(program.there[slot]) for slot in program.send()]
-    assert sizes[0] == 125
+    assert sizes[0] == 1000 // (SHARES_PER_CORE * CORES)
     assert sizes == sorted(sizes, reverse=True)
     assert len(sizes) <= TASKS_PER_CORE * CORES // BUNDLE_WEIGHT
     for slot in list(program.there):

@@ -6,6 +6,7 @@ import os
 import pickle
 import select
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from hdphrs import get, spawn
 from hdphrs.protocol.paths import PROGRAM_PATH, index_of
 from hdphrs.protocol.tasks import PROGRAM, ROOT, Crash, Outcome, Spark, Task, TaskRef
 from hdphrs.scheduler.assigned import path_of
+from hdphrs.scheduler.habits import SOON_S
 from hdphrs.wire import local
 from hdphrs.wire.bundle import RETURNED, Answer, Calls, bundle_path, pack_calls, unpack_answer
 from hdphrs.wire.items import pack_outcome, pack_spark, unpack_outcome, unpack_piece
@@ -245,3 +247,25 @@ def test_values_that_are_together_too_large_make_the_rest_come_back(node: FakeNo
 
 def large(n: int) -> bytes:
     return bytes(400_000)
+
+
+def test_hunger_is_said_in_a_bundle_that_will_soon_be_over(node: FakeNode, tmp_path: Path) -> None:
+    def wait(end: str) -> int:
+        while end and not Path(end).exists():
+            time.sleep(0.001)
+        return 1
+
+    node.hear(local.HUNGRY)
+    end = tmp_path / "end"
+    bundle(node, wait, ("",), ("",), (str(end),))
+    node.hear(local.HUNGRY, local.KEEP)
+    end.touch()
+    got = answer(node)
+    assert got is not None
+    assert got.values == [1, 1, 1]
+
+
+def test_and_not_in_one_of_which_much_is_left(node: FakeNode) -> None:
+    node.hear(local.HUNGRY)
+    bundle(node, time.sleep, *[(SOON_S,)] * 3)
+    assert node.hear_one_of((local.RESULTS, local.HUNGRY), local.CALLED, local.KEEP)[0] == local.RESULTS
