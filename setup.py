@@ -31,6 +31,8 @@ COMPILED = {
 }
 """By package, each of which becomes one shared library; decision 33 says why no others."""
 
+REASON_CHARS_MAX = 160
+
 OPTIONS = (
     "--config-file=",  # `make check` is strict; here a type that is not installed must not matter
     "--no-site-packages",  # so that what is made is the same wherever it is made
@@ -48,6 +50,8 @@ class BuildOrNot(build_ext):
             self.extensions = _extensions(self.build_temp)
             for each in self.extensions:
                 each._needs_stub = False
+                if "-Werror" in each.extra_compile_args:  # what another compiler warns of is no reason to do without
+                    each.extra_compile_args.remove("-Werror")
             self.parallel = self.parallel or os.cpu_count()
             super().run()
         except (Exception, SystemExit) as error:
@@ -56,7 +60,8 @@ class BuildOrNot(build_ext):
             for made in Path(self.build_lib).glob("hdphrs/**/*" + sysconfig.get_config_var("EXT_SUFFIX")):
                 made.unlink()
             self.extensions = []
-            print(f"hdphrs: not compiled ({type(error).__name__}: {error}); installed as pure Python", file=sys.stderr)
+            why = f"{type(error).__name__}: {error}"[:REASON_CHARS_MAX]
+            print(f"hdphrs: not compiled, so installed as pure Python ({why})", file=sys.stderr)
 
 
 def _extensions(folder: str) -> list[Extension]:

@@ -10,6 +10,7 @@ import argparse
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from benchmarks import (
@@ -26,6 +27,7 @@ from benchmarks import (
 )
 from benchmarks.compare import command as peers
 from benchmarks.figures import Figure, table, write_json
+from benchmarks.installed import as_installed
 from benchmarks.launch import BenchmarkError
 from benchmarks.lines import command as lines
 
@@ -39,6 +41,9 @@ BENCHMARKS = {
     "ledger": ledger.measure,
     "cancelling": cancelling.measure,
 }
+
+INSTALLED = ("overhead", "startup")
+"""Those that are about what users install; the others are about the checkout."""
 
 OTHERS: dict[str, Callable[[Sequence[str]], int]] = {
     "peers": peers.main,
@@ -71,7 +76,8 @@ def main() -> int:
     try:
         for name in options.names or BENCHMARKS:
             print(f"{name} ...", file=sys.stderr)
-            figures += BENCHMARKS[name](options.repeat)
+            with as_installed() if name in INSTALLED else nullcontext():
+                figures += BENCHMARKS[name](options.repeat)
         if options.count:
             figures += instructions.count()
     except BenchmarkError as error:

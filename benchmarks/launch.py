@@ -19,6 +19,11 @@ DEADLINE_S = 600.0
 
 HDPHRS_RUN = ("-m", "hdphrs", "run")
 
+python = sys.executable
+"""Of which hdphrs is measured; `installed.as_installed` has another."""
+surroundings: Mapping[str, str] = os.environ
+"""Its environment."""
+
 
 class BenchmarkError(Exception):
     """A program failed, hung, or gave a wrong answer: there is nothing to measure."""
@@ -47,7 +52,7 @@ def launch(arguments: Sequence[str], folder: Path = REPOSITORY, more: Mapping[st
     Raises:
         BenchmarkError: it failed, took longer than `DEADLINE_S`, or printed nothing.
     """
-    command = [sys.executable, *arguments]
+    command = [python, *arguments]
     started_at, start, start_cpu_s = time.time(), time.perf_counter(), children_cpu_s()
     try:
         done = subprocess.run(
@@ -57,7 +62,7 @@ def launch(arguments: Sequence[str], folder: Path = REPOSITORY, more: Mapping[st
             cwd=folder,
             timeout=DEADLINE_S,
             check=False,
-            env=os.environ | (more or {}),
+            env={**surroundings, **(more or {})},
         )
     except subprocess.TimeoutExpired as hung:
         raise BenchmarkError(f"no end after {DEADLINE_S:g} s: {' '.join(command)}") from hung

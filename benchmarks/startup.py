@@ -1,16 +1,16 @@
 """The delay: from the start of `hdphrs run` with two local nodes to the first result of a stolen task.
 
-What lives here: that of an installed package, whose modules pip has compiled.  From sources that nobody has compiled,
-or where PYTHONDONTWRITEBYTECODE forbids to keep what was compiled, each process of a run compiles all that it loads.
+What lives here: that of an installed package (`installed.py`), whose modules pip has compiled.  From sources that
+nobody has compiled, or where PYTHONDONTWRITEBYTECODE forbids to keep that, each process of a run compiles all that it
+loads.
 """
 
 from __future__ import annotations
 
-import compileall
 from collections.abc import Iterator
 
 from benchmarks.figures import Budget, Figure
-from benchmarks.launch import HDPHRS_RUN, PROGRAMS, REPOSITORY, Run, launch
+from benchmarks.launch import HDPHRS_RUN, PROGRAMS, Run, launch
 
 COMMAND = (*HDPHRS_RUN, "--local-nodes", "2", "--cores", "1", str(PROGRAMS / "first_steal.py"))
 
@@ -25,5 +25,4 @@ def measure(repeat: int) -> Iterator[Figure]:
 
 def first_steal() -> Run:
     """One run, whose last line is the time of the first stolen result."""
-    compileall.compile_dir(REPOSITORY / "hdphrs", quiet=1)  # looks at the times of the files, if they are compiled
     return launch(COMMAND)

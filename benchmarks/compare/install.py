@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable
 
 from benchmarks.compare.systems import BASE, BASE_REQUIRES, SYSTEMS, VENVS
+from benchmarks.installed import READY, fingerprint, is_stale
 
 FAILURE_CHARS_MAX = 200
 
@@ -26,11 +27,15 @@ def install(names: Iterable[str]) -> bool:
     complete = True
     for venv, packages in requirements(names).items():
         folder = VENVS / venv
-        if (folder / "ready").exists():
+        ours = venv == BASE
+        if (folder / READY).exists() and not (ours and is_stale(folder)):
             continue
+        (folder / READY).unlink(missing_ok=True)
+        made_of = fingerprint() if ours else ""
         print(f"{venv}: {' '.join(packages)}", file=sys.stderr)
-        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        for command in ([sys.executable, "-m", "venv", str(folder)], [*pip, *packages]):
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--quiet"]
+        away = [[*pip, "uninstall", "--yes", "hdphrs"]] if ours else []  # what is stale has the same version
+        for command in ([sys.executable, "-m", "venv", str(folder)], *away, [*pip, "install", *packages]):
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["pip failed"]
@@ -41,5 +46,5 @@ def install(names: Iterable[str]) -> bool:
                 break
         else:
             (folder / "failure").unlink(missing_ok=True)
-            (folder / "ready").touch()
+            (folder / READY).write_text(f"{made_of}\n")
     return complete

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from benchmarks.compare.job import LOG_FILE, REPORT_FILE, ComparedJob, Figures
 from benchmarks.compare.processes import FOLDER_PREFIX, FOLDER_VARIABLE, kill_members
-from benchmarks.compare.systems import VENVS, WORKERS, System
+from benchmarks.compare.systems import BASE, VENVS, WORKERS, System
 from benchmarks.compare.workloads import FULL, Poison, Recovery, StartUp, build
-from benchmarks.launch import REPOSITORY
+from benchmarks.installed import STALE, is_stale, way
 
 POLL_S = 0.005
 FAREWELL_S = 5.0
@@ -69,6 +69,8 @@ def why_not_installed(how: System) -> str:
     folder = VENVS / how.venv
     if (failure := folder / "failure").exists():
         return failure.read_text().strip()
+    if how.venv == BASE and is_stale(folder):
+        return STALE
     return "" if (folder / "bin" / "python").exists() else "not installed (make bench-peers)"
 
 
@@ -111,11 +113,11 @@ def _watch(how: System, job: ComparedJob) -> tuple[str, Figures]:
 
 
 def environment(ours: Mapping[str, str], how: System, folder: str) -> dict[str, str]:
-    """What a system's processes get: its folder, the way to this repository, and no words with the world outside."""
+    """What a system's processes get: its folder, the way to these benchmarks, and no words with the world outside."""
     path = f"{VENVS / how.venv / 'bin'}:{ours.get('PATH', '')}"
     quiet = {"RAY_USAGE_STATS_ENABLED": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     kept = {name: value for name, value in ours.items() if name not in ("VIRTUAL_ENV", "PYTHONHOME")}
-    return kept | quiet | {"PATH": path, "PYTHONPATH": str(REPOSITORY), FOLDER_VARIABLE: folder}
+    return kept | quiet | {"PATH": path, "PYTHONPATH": str(way()), FOLDER_VARIABLE: folder}
 
 
 @dataclass(slots=True)

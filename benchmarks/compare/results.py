@@ -14,6 +14,7 @@ from typing import Any
 from benchmarks.compare.job import RIGHT
 from benchmarks.compare.launch import Outcome
 from benchmarks.compare.processes import DISTURBED_CORES
+from benchmarks.installed import form
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ def machine() -> dict[str, Any]:
         "machine": platform.machine(),
         "processor": model,
         "python": platform.python_version(),
+        "hdphrs": form(),
         "cores": len(os.sched_getaffinity(0)),
         "niceness": os.nice(0),
     }

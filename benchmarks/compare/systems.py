@@ -11,8 +11,8 @@ from benchmarks.launch import PROGRAMS, REPOSITORY
 
 VENVS = REPOSITORY / "benchmarks" / ".venvs"
 BASE = "base"
-BASE_REQUIRES = ("-e", str(REPOSITORY), "numpy", "matplotlib")
-"""Also for the systems that need nothing, and for the plots."""
+BASE_REQUIRES = (str(REPOSITORY), "numpy", "matplotlib")
+"""hdphrs, as it is for users; also for the systems that need nothing, and for the plots."""
 
 NUMPY = "numpy"
 """For the workload that has arrays."""

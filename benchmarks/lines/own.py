@@ -15,6 +15,7 @@ from benchmarks.compare.job import RIGHT, Figures
 from benchmarks.compare.launch import Outcome
 from benchmarks.compare.processes import busy_s
 from benchmarks.compare.workloads import FULL, TINY
+from benchmarks.installed import as_installed
 from benchmarks.launch import HDPHRS_RUN, PROGRAMS, BenchmarkError, Run, children_cpu_s, launch
 from benchmarks.recovery import run_example
 from benchmarks.spawn_get import PROGRAM as FIB
@@ -78,7 +79,8 @@ def run_own(workload: str, size: str, number: int) -> Outcome:
     """
     all_s, ours_s, began_s = busy_s(), children_cpu_s(), perf_counter()
     try:
-        figures, outcome = OWN_WORKLOADS[workload](size, number), RIGHT
+        with as_installed():
+            figures, outcome = OWN_WORKLOADS[workload](size, number), RIGHT
     except BenchmarkError as error:
         figures, outcome = {}, f"failed: {str(error).splitlines()[0]}"
     all_s, ours_s = busy_s() - all_s, children_cpu_s() - ours_s

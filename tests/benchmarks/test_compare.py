@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import launch as starting
 from benchmarks.compare import launch
 from benchmarks.compare.command import main
 from benchmarks.compare.install import requirements
@@ -21,6 +22,7 @@ from benchmarks.compare.report import figure, markdown
 from benchmarks.compare.results import Board, Result, read_results, write_results
 from benchmarks.compare.systems import BASE, SYSTEMS, System
 from benchmarks.compare.workloads import FULL, LESS, TINY, WORKLOADS
+from benchmarks.installed import READY, as_installed, fingerprint, is_stale, way
 
 PYTHON = "{bin}/python"
 
@@ -54,6 +56,21 @@ def test_a_system_that_is_not_there_is_skipped_with_the_reason(venvs: Path) -> N
     (venvs / "ray").mkdir()
     (venvs / "ray" / "failure").write_text("does not install: no wheel\n")
     assert run_job("ray", SYSTEMS["ray"], "noops").outcome == "skipped: does not install: no wheel"
+
+
+def test_an_hdphrs_that_is_not_that_of_this_tree_is_not_measured(venvs: Path) -> None:
+    (venvs / BASE / READY).write_text("another\n")
+    outcome = run_job("hdphrs", SYSTEMS["hdphrs"], "noops").outcome
+    assert outcome == "skipped: hdphrs has changed since it was installed (make bench-peers)"
+    (venvs / BASE / READY).write_text(f"{fingerprint()}\n")
+    assert not is_stale(venvs / BASE)
+
+
+def test_everything_can_be_imported_on_the_way_but_hdphrs() -> None:
+    assert [part.name for part in way().iterdir()] == ["benchmarks"]
+    with as_installed():
+        assert starting.launch(["-c", "import benchmarks.launch; print('there')"]).last_line == "there"
+    assert starting.python == sys.executable
 
 
 def test_a_system_that_ends_without_a_report_is_told_with_its_last_words() -> None:
