@@ -12,7 +12,7 @@ from hypothesis import settings
 settings.register_profile("hdphrs", deadline=None)  # how long an example takes depends on how busy the machine is
 settings.load_profile("hdphrs")
 
-RUNS = ("tests/cluster/", "tests/e2e/")
+RUNS = ("tests/cluster/", "tests/compiled/", "tests/e2e/")
 """Tests that start whole clusters, kill some, and watch the clock: no two of them share the machine."""
 
 UNHURRIED = (

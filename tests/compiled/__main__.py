@@ -21,6 +21,7 @@ REPOSITORY = Path(__file__).parents[2]
 TESTS = (
     "tests/api",
     "tests/audit",
+    "tests/compiled",
     "tests/e2e/test_bundles.py",
     "tests/e2e/test_failures.py",
     "tests/e2e/test_large_data.py",
