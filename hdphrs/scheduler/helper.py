@@ -37,7 +37,7 @@ from hdphrs.wire.page import LOOK, SPEAK, Line
 ASKED_BYTES = 64
 """Requests that are read at once; those of one kind are one."""
 
-TICK_S = 50e-3
+TICK_S = 30e-3
 """Results wait no longer than this, or a look, for the end of a task that was expected to be quick."""
 
 

@@ -38,10 +38,10 @@ them has: it covers them, so that they do not become very many."""
 GATHERED_MAX = 32
 """Pieces that wait for each other."""
 
-GATHER_LOOKS = 2
+GATHER_LOOKS = 1
 """For so many whole looks, until the next one comes."""
 
-STAY_LOOKS = 4
+STAY_LOOKS = 2
 """Or for so many if none comes: the helper thread sends them then.  It takes the interpreter from the main one for
 that, so this is the dearer way."""
 
@@ -51,13 +51,9 @@ AT_ONCE = 3
 SMALL_BYTES_MAX = 256
 """In memory; a value that is worth keeping whatever else has left, or an argument."""
 
-LOOK_S_MIN = 20e-3
+LOOK_S_MIN = 30e-3
 LOOK_S_MAX = 0.1
 """How often running tasks are looked at: twice as often as they may leave pieces, for what takes long is seen twice."""
-
-LOOK_S_CALM = 50e-3
-CALM_LOOKS = 4
-"""And no more often than this when so many looks have found nothing for the second time: tasks are too short then."""
 
 LEDGER_LOOK_S = 25e-3
 """That in a run with a ledger, see `note.py`."""
@@ -105,10 +101,7 @@ class Keeper:
     @property
     def look_s(self) -> float:
         """How often it is to be looked at what runs."""
-        if self._ledger:
-            return LEDGER_LOOK_S
-        least_s = LOOK_S_CALM if self.watcher.missed >= CALM_LOOKS else LOOK_S_MIN
-        return min(max(least_s, PIECE_COST_S * self.nodes / 2), LOOK_S_MAX)
+        return LEDGER_LOOK_S if self._ledger else min(max(LOOK_S_MIN, PIECE_COST_S * self.nodes / 2), LOOK_S_MAX)
 
     def keep_watched(self, future: Future[Any], function: Callable[..., Any], value: Any) -> None:
         """A watched task has been run in place; its arguments are still in the future."""

@@ -45,8 +45,6 @@ class Watcher:
         """`clock` tells for how long the running stack has run, and stands still for those that are set aside."""
         self.on_change: Callable[[], None] = lambda: None
         """Called in the main thread when a watched future has its value, and something else runs."""
-        self.missed: int = 0
-        """Looks, the last ones, that have found nothing for the second time."""
         self._clock = clock
         self._sample = NOTHING
 
@@ -64,7 +62,6 @@ class Watcher:
             future = future._parent
         self._sample = Sample(futures, {future: known.get(future, new) for future in futures}, now_s)
         fast.watched = next((future for future in futures if future in known), None)
-        self.missed = 0 if fast.watched is not None else self.missed + 1
 
     def finished(self, future: Future[Any]) -> tuple[float, float]:
         """The watched future has its value; returns for how many seconds it has run, about, and how many surely."""

@@ -97,14 +97,3 @@ def test_future_that_ends_just_when_it_is_looked_at_costs_nothing() -> None:
     watcher = Watcher(Clock())
     assert watcher.finished(stack(stack(None))) == (0.0, 0.0)
     assert fast.watched is None
-
-
-def test_looks_that_find_nothing_for_the_second_time_are_counted() -> None:
-    watcher = Watcher(Clock())
-    parent = stack(None)
-    for number in range(1, 4):
-        fast.here.task = stack(parent)
-        watcher.look()
-        assert watcher.missed == number
-    watcher.look()
-    assert watcher.missed == 0
