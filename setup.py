@@ -18,8 +18,6 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-HERE = Path(__file__).parent
-
 COMPILED = {
     "hdphrs/protocol": (
         "cancelling code counters flow foresight homes intake leaving membership node orphans outcomes paths pieces "

@@ -257,12 +257,18 @@ def test_hunger_is_said_in_a_bundle_that_will_soon_be_over(node: FakeNode, tmp_p
 
     node.hear(local.HUNGRY)
     end = tmp_path / "end"
-    bundle(node, wait, ("",), ("",), (str(end),))
-    node.hear(local.HUNGRY, local.KEEP)
-    end.touch()
-    got = answer(node)
-    assert got is not None
-    assert got.values == [1, 1, 1]
+    for _ in range(20):  # until the machine is not so busy that two calls of nothing take as long as a bundle may
+        bundle(node, wait, ("",), ("",), (str(end),))
+        said = node.hear_one_of((local.HUNGRY, local.KEEP), local.CALLED)[0]
+        end.touch()
+        got = answer(node)
+        assert got is not None
+        assert got.values == [1, 1, 1]
+        if said == local.HUNGRY:
+            return
+        node.hear(local.HUNGRY, local.CALLED)
+        end.unlink()
+    pytest.fail("no hunger was said before the end")
 
 
 def test_and_not_in_one_of_which_much_is_left(node: FakeNode) -> None:
