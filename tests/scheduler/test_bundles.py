@@ -263,10 +263,11 @@ def test_hunger_is_said_in_a_bundle_that_will_soon_be_over(node: FakeNode, tmp_p
         end.touch()
         got = answer(node)
         assert got is not None
-        assert got.values == [1, 1, 1]
-        if said == local.HUNGRY:
+        if said == local.HUNGRY and not got.others:  # else it has become late before its last call began
+            assert got.values == [1, 1, 1]
             return
-        node.hear(local.HUNGRY, local.CALLED)
+        if said != local.HUNGRY:
+            node.hear(local.HUNGRY, local.CALLED)
         end.unlink()
     pytest.fail("no hunger was said before the end")
 
