@@ -25,7 +25,7 @@ from hdphrs.node.fork import Fork
 from hdphrs.node.nudges import Nudges
 from hdphrs.node.oom import OomWitness
 from hdphrs.node.process import SchedulerProcess, start_scheduler
-from hdphrs.node.scheduler import Named, Scheduler
+from hdphrs.node.scheduler import NOBODY, Named, Scheduler
 from hdphrs.node.voices import Voices
 from hdphrs.protocol.events import (
     Begun,
@@ -411,11 +411,11 @@ class Crew:
             self._stillbirths += 1
             if self._stillbirths >= STILLBIRTHS_MAX:
                 raise StartError(f"scheduler processes on {host} die before they are ready: the last one {crash.how}")
-        doing, leftover_of = "while it ran no task", b""
+        doing, left = "while it ran no task", NOBODY
         if running is not None:
             doing = f"while it ran task {running.task.name}"
         elif ended is not None:
-            doing, leftover_of = f"while it ran what task {ended.name} had left behind", ended.path
+            doing, left = f"while it ran what task {ended.task.name} had left behind", ended
         if scheduler.stubborn is not None:
             doing = f"while it ran task {scheduler.stubborn.name}, which was cancelled and did not end"
         self._say(f"scheduler process {crash.pid} on {host} {crash.how} {doing}; it is replaced")
@@ -427,7 +427,7 @@ class Crew:
             copy, blameless = (culprit.ref, culprit.replica), False
             how = f"{how}, because task {scheduler.stubborn.name} was cancelled and did not end"
             crash = Crash(host, process.pid, how, "", crash.words)
-        self._handle([SchedulerDied(scheduler.origin, copy, crash, blameless, leftover_of)])
+        self._handle([SchedulerDied(scheduler.origin, copy, crash, blameless, left.task.path, left.crashes)])
 
     def _blamed(self, scheduler: Scheduler, cancelled: Named) -> Spark | None:
         """Whose fault it is that a cancelled task has not ended, and its scheduler is replaced: nobody's, unless the

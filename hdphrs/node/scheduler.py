@@ -15,7 +15,7 @@ from typing import NamedTuple
 from hdphrs.node.link import NodeLink
 from hdphrs.node.process import SchedulerProcess
 from hdphrs.node.voices import Speaker, Voices
-from hdphrs.protocol.tasks import Origin, Spark, Task, TaskRef
+from hdphrs.protocol.tasks import Crash, Origin, Spark, Task, TaskRef
 from hdphrs.wire.bundle import is_bundle
 
 ENDED_MAX = 1024
@@ -29,7 +29,15 @@ class Named(NamedTuple):
     path: bytes
 
 
-NOBODY = "", b""
+class Ended(NamedTuple):
+    """And if it has ended: it may have left something behind."""
+
+    task: Named
+    crashes: tuple[Crash, ...] = ()
+    """What it had been charged with when it was handed out."""
+
+
+NOBODY = Ended(Named("", b""))
 
 
 class Scheduler:
@@ -43,7 +51,7 @@ class Scheduler:
         self.ready: bool = False
         self.handed: dict[int, Spark] = {}
         """By serial, what it has got and not answered."""
-        self.ended: dict[int, Named] = {}
+        self.ended: dict[int, Ended] = {}
         """By serial, the tasks that it has answered last: sparks that they did not get may still run."""
         self.arguments: dict[int, str] = {}
         """serial -> a summary of the arguments, of those that have crashed before."""
@@ -85,12 +93,12 @@ class Scheduler:
         self.stubborn = stubborn
         self.process.process.kill()
 
-    def running(self) -> tuple[str, bytes]:
+    def running(self) -> Named:
         """Name and path of the task that has its core, or had it last, as far as one knows."""
         spark = self.handed.get(self.process.line.running)
         if spark is None:
-            return next(reversed(self.ended.values()), NOBODY)
-        return spark.task.name, b"" if is_bundle(spark.task.path) else spark.task.path
+            return next(reversed(self.ended.values()), NOBODY).task
+        return Named(spark.task.name, b"" if is_bundle(spark.task.path) else spark.task.path)
 
     def above(self, path: bytes) -> Spark | None:
         """The nearest ancestor of a task that it has got, and that somebody wants; or a bundle that may hold one."""
@@ -114,12 +122,12 @@ class Scheduler:
         """It has answered, or given back, this task."""
         serial = self._serials.pop((ref, replica))
         self.unwanted.discard((ref, replica))
-        task = self.handed.pop(serial).task
-        self.ended[serial] = Named(task.name, task.path)
+        spark = self.handed.pop(serial)
+        self.ended[serial] = Ended(Named(spark.task.name, spark.task.path), spark.crashes)
         if len(self.ended) > ENDED_MAX:
             del self.ended[next(iter(self.ended))]
         self.arguments.pop(serial, None)
-        return task
+        return spark.task
 
     def kill(self) -> None:
         """End the process, and close every descriptor."""

@@ -95,6 +95,8 @@ class SchedulerDied:
     """Killed from outside for no fault of its task (chaos, an operator): nothing is charged to any budget."""
     leftover_of: bytes = b""
     """If none of its tasks was running: the path of the ended one that had made, and not got, the spark that was."""
+    charged: tuple[Crash, ...] = ()
+    """The crashes which that one had been charged with when it was handed out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ class Recovery:
         origin = event.scheduler
         survivors, given_up = self._schedulers.fall(origin, event.running, None if event.blameless else event.crash)
         if event.leftover_of and not event.blameless:
-            self._schedulers.caution(event.leftover_of, event.crash)
+            self._schedulers.charge(event.leftover_of, (*event.charged, event.crash))
         for spark in survivors:
             self._supervisor.charge(spark)
         self._code.forget(("scheduler", origin))

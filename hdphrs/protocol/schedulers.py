@@ -198,8 +198,7 @@ class Schedulers:
                 survivors.append(spark)
                 continue
             blamed = replace(spark, crashes=(*spark.crashes, crash))
-            if len(blamed.crashes) > len(self.crashes_of(spark.task.path)):
-                self._remember(spark.task.path, blamed.crashes)
+            self.charge(spark.task.path, blamed.crashes)
             if not self.is_given_up(spark.task, blamed.crashes):
                 survivors.append(blamed)
             else:
@@ -210,14 +209,17 @@ class Schedulers:
         """The task at this path has used up its attempts on another node: it is not tried again for a parent here."""
         self._remember(path, crashes)
 
-    def caution(self, path: bytes, crash: Crash) -> None:
-        """What the task at this path left behind has taken a scheduler down, and whoever waited there is run again.
+    def charge(self, path: bytes, crashes: tuple[Crash, ...]) -> None:
+        """The task at this path, or what it left behind, has taken a scheduler down: made anew, it runs carefully.
 
-        If that makes the task anew, it runs carefully, so that the culprit crashes alone; one charge does it, since the
-        task itself may be innocent.
+        So a culprit among its children crashes alone, if it may leave: then its parent is not charged again.  One that
+        never leaves its parent's process shares its fate, and the parent shares the child's.
+
+        Args:
+            crashes: what it had been charged with when it ran, and this one; runs without care do not add up.
         """
-        if path not in self._blame:
-            self._remember(path, (crash,))
+        if len(crashes) > len(self.crashes_of(path)):
+            self._remember(path, crashes)
 
     def _remember(self, path: bytes, crashes: tuple[Crash, ...]) -> None:
         self._blame.pop(path, None)

@@ -7,6 +7,7 @@ and the node.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hdphrs.protocol import effects as fx
@@ -70,12 +71,12 @@ class Crew:
             return
         del self.schedulers[scheduler.origin]
         self._cluster.lose(scheduler)
-        running, leftover_of = None, b""
+        event = ev.SchedulerDied(scheduler.origin, None, CRASH, blameless)
         if root is not None and (root.ref, root.replica) in scheduler.handed:
-            running = root.ref, root.replica
+            event = replace(event, running=(root.ref, root.replica))
         elif root is not None:
-            leftover_of = root.task.path
-        self._host.feed(ev.SchedulerDied(scheduler.origin, running, CRASH, blameless, leftover_of))
+            event = replace(event, leftover_of=root.task.path, charged=root.crashes)
+        self._host.feed(event)
         self._world.post(self._cluster.start_ns(), self._host.when_up, self._start_scheduler)
 
     def _nudge(self) -> None:

@@ -222,6 +222,50 @@ def test_poison_that_outlives_who_spawned_it_is_given_up_too(cluster: Cluster) -
 
 
 @pytest.mark.slow
+def test_task_whose_poison_never_leaves_its_process_shares_its_fate_though_it_has_ended(cluster: Cluster) -> None:
+    """Such a poison cannot be made to crash alone, and took who waited in the same process down, again and again."""
+    program = cluster.write(
+        """
+        import os
+        import signal
+        import sys
+        import time
+        import hdphrs
+
+        @hdphrs.task(stealable=False)
+        def poison(log):
+            with open(log, "a") as file:
+                file.write(".")
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        def child(log):
+            hdphrs.spawn(poison, log)
+            return 1
+
+        def slow(log):
+            while not os.path.exists(log + " given up") and not (os.path.exists(log) and os.path.getsize(log) > 20):
+                time.sleep(0.01)
+            return 2
+
+        def parent(log):
+            (other,) = [node for node in hdphrs.all_nodes() if node != hdphrs.my_node()]
+            far = hdphrs.spawn_at(other, slow, log)
+            near = hdphrs.spawn(child, log)
+            try:
+                return hdphrs.get(near) + hdphrs.get(far)
+            except hdphrs.errors.TaskCrashedError as error:
+                open(log + " given up", "w").close()
+                return str(error).split(" took")[0]
+
+        if __name__ == "__main__":
+            print(hdphrs.get(hdphrs.spawn(parent, sys.argv[1])), os.path.getsize(sys.argv[1]))
+        """
+    )
+    completed = cluster.run("--local-nodes", 2, "--cores", 1, program, cluster.folder / "died")
+    assert (completed.returncode, completed.stdout) == (0, "task child 4\n"), completed.stderr
+
+
+@pytest.mark.slow
 def test_error_of_a_poison_task_tells_arguments_signal_and_last_words(cluster: Cluster) -> None:
     program = cluster.write(
         """

@@ -280,7 +280,7 @@ SCHEDULERS = (
     Mutant(
         "blame-forgotten",
         "the child that took its parent down starts from zero each time",
-        (Edit("schedulers.Schedulers.fall", "self._remember(spark.task.path, blamed.crashes)", "pass"),),
+        (Edit("schedulers.Schedulers.fall", "self.charge(spark.task.path, blamed.crashes)", "pass"),),
     ),
     Mutant(
         "given-up-runs-on",

@@ -89,7 +89,7 @@ def test_code_goes_first() -> None:
 
 def test_what_has_crashed_before_runs_carefully() -> None:
     node = a_node(ONE)
-    node.schedulers.caution(b"a", Crash("host", 1, "was killed"))
+    node.schedulers.charge(b"a", (Crash("host", 1, "was killed"),))
     assert takes(node, exported(task())) is None
 
 

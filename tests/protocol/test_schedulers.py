@@ -170,7 +170,7 @@ def test_death_while_nothing_ran_is_charged_to_nobody() -> None:
 
 
 def test_task_whose_leftover_took_a_scheduler_down_runs_carefully_when_it_is_made_again() -> None:
-    """One charge and no more: it may be innocent, and what it leaves behind then is exported and blamed by itself."""
+    """One charge for what ran without care: it may be innocent, and what it leaves behind then crashes alone."""
     cluster = crew(1)
     for origin in (1, 2):
         cluster.feed(0, ev.SchedulerDied(Origin(origin), None, CRASH, leftover_of=b"0"))
@@ -178,6 +178,24 @@ def test_task_whose_leftover_took_a_scheduler_down_runs_carefully_when_it_is_mad
     cluster.feed(0, ev.SchedulerDied(Origin(3), None, CRASH, blameless=True, leftover_of=b"1"))
     cluster.spawn(2)
     assert [copy.crashes for copy in cluster.core(0).pool] == [(CRASH,), ()]
+
+
+def test_task_whose_leftover_takes_schedulers_down_though_it_ran_carefully_is_given_up() -> None:
+    """What it leaves behind may not leave its process, so its parent is all that one can give up."""
+    cluster = crew(1)
+    for slot in range(3):  # made again by whoever waited in the same process
+        cluster.feed(0, ev.Exported(PROGRAM, ((slot, task(b"same path")),)))
+        cluster.spawned[TaskRef(ROOT, PROGRAM, slot)] = b"same path"
+        cluster.hungry(0, slot + 1)
+        (spark,) = cluster.core(0).schedulers.held()
+        assert spark.crashes == (CRASH,) * slot
+        cluster.run(0, slot + 1)
+        died = ev.SchedulerDied(Origin(slot + 1), None, CRASH, leftover_of=spark.task.path, charged=spark.crashes)
+        cluster.feed(0, died)
+        cluster.up(0)
+    cluster.feed(0, ev.Exported(PROGRAM, ((3, task(b"same path")),)))
+    cluster.hungry(0, 4)
+    assert cluster.delivered[TaskRef(ROOT, PROGRAM, 3)] == Outcome(Verdict.CRASHED, b"f", (CRASH,) * 3)
 
 
 def test_scheduler_that_dies_before_it_is_up_takes_nothing_along() -> None:
