@@ -89,7 +89,7 @@ class Crew:
         self._nodes: list[list[Any]] = []
         self._stubborn: dict[bytes, None] = {}
         """Paths of cancelled tasks that have taken an ancestor along."""
-        self.exchange: Exchange = Exchange(self._has_time)
+        self.exchange: Exchange = Exchange(self._has_time, self._has_core)
         """Serves the links of the schedulers, and others; somebody has to run it."""
         self.peers_have_time: Callable[[], bool] = lambda: True
         """Whether nothing of the links to other nodes waits for a turn of trio's."""
@@ -445,6 +445,10 @@ class Crew:
     def _has_time(self) -> bool:
         """Whether nothing but what the exchange serves is to be done just now."""
         return self.peers_have_time() and not self._nudges.are_due
+
+    def _has_core(self) -> bool:
+        """Whether the core of a scheduler can be had for a moment."""
+        return any(scheduler.hungry for scheduler in self._schedulers.values())
 
 
 def _payload_bytes(numbered: tuple[int, Spark]) -> int:

@@ -19,6 +19,7 @@ from typing import Any
 
 import trio
 
+from hdphrs.lookout import Lookout
 from hdphrs.node.link import NodeLink
 
 ANSWER_S = 1e-3
@@ -70,9 +71,19 @@ def _poll() -> Any:
 class Exchange:
     """Those of one node."""
 
-    def __init__(self, has_time: Callable[[], bool], clock: Callable[[], float] = perf_counter) -> None:
-        """`has_time` tells whether it does no harm if trio has its turn a little later."""
+    def __init__(
+        self,
+        has_time: Callable[[], bool],
+        has_core: Callable[[], bool] = lambda: False,
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        """
+        Args:
+            has_time: whether it does no harm if trio has its turn a little later.
+            has_core: whether somebody has nothing to do, whose core can be had to look out for the next message.
+        """
         self._has_time = has_time
+        self._has_core = has_core
         self._clock = clock
         self._ended_s = -inf
         """When the last turn has."""
@@ -82,6 +93,7 @@ class Exchange:
         """And after it."""
         self._poll = _poll()
         self._wait = self._poll.poll
+        self._lookout = Lookout(self._poll.poll)
         self._lines: dict[int, _Line] = {}
         """By descriptor."""
 
@@ -123,7 +135,10 @@ class Exchange:
         ready: Any = True
         self.begin()
         while ready and now_s - began_s < TURN_S:
-            ready = self._wait(ANSWER_S if talk and self._has_time() else 0.0)
+            if not (talk and self._has_time()):
+                ready = self._wait(0.0)
+            else:
+                ready = self._lookout.wait(ANSWER_S) if self._has_core() else self._wait(ANSWER_S)
             for descriptor, _ in ready:
                 if not self._lines[descriptor].hear():
                     self._forget(descriptor).ended.set()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from hdphrs.lookout import Lookout
 from hdphrs.scheduler.end import leave
 from hdphrs.wire import local
 from hdphrs.wire.local import Link
@@ -22,6 +23,7 @@ class Mail:
         """The node says in the `line` that something has come."""
         self._link = link
         self._line = line
+        self._lookout = Lookout(link.poll)
         self._reading = threading.Lock()
         """Held by whoever reads the link."""
         self._read: list[list[Any]] = []
@@ -76,7 +78,9 @@ class Mail:
 
     def _receive(self, *, block: bool, for_s: float | None = None) -> list[list[Any]]:
         self._line.take_mail()
-        messages = self._link.receive(block=block, for_s=for_s)
+        if block:
+            self._lookout.wait(for_s)
+        messages = self._link.receive(block=block and for_s is None)
         if messages is None:
             leave()
         return messages

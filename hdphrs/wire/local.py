@@ -7,7 +7,6 @@ socket is inherited or a pair, so the shapes are not checked further.
 
 from __future__ import annotations
 
-import math
 import select
 import socket
 import threading
@@ -15,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from functools import partial
+from math import ceil
 from typing import Any, Final, TypeVar
 
 from hdphrs.config import FRAME_BYTES_MAX
@@ -150,6 +150,9 @@ class Link:
         self._socket = sock
         self._decoder = FrameDecoder(FRAME_BYTES_MAX, trusted=True)
         self._sending = threading.Lock()
+        poll = select.poll()
+        poll.register(sock, select.POLLIN)
+        self._poll = poll.poll
         self._caught: deque[Any] = deque()
         """By `catch`, and not dropped."""
 
@@ -191,17 +194,12 @@ class Link:
             finally:
                 self._sending.release()
 
-    def receive(self, *, block: bool, for_s: float | None = None) -> list[list[Any]] | None:
-        """The messages that have arrived, at least one if `block`; None when the node is gone.
+    def poll(self, for_s: float | None) -> list[tuple[int, int]]:
+        """Wait until there is something to receive, or for so long; whether there is."""
+        return self._poll(None if for_s is None else ceil(1000 * for_s))
 
-        Args:
-            for_s: how long to wait for them; None for as long as it takes.
-        """
-        if block and for_s is not None:
-            poll = select.poll()
-            poll.register(self._socket, select.POLLIN)
-            poll.poll(math.ceil(1000 * for_s))
-            block = False
+    def receive(self, *, block: bool) -> list[list[Any]] | None:
+        """The messages that have arrived, at least one if `block`; None when the node is gone."""
         while True:
             try:
                 if self._caught:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 import pytest
 import trio
 import trio.testing
 
+from hdphrs.lookout import Lookout
 from hdphrs.node.exchange import ANSWER_S, TALK_S, TURN_S, Exchange, _Selector
 from hdphrs.node.link import NodeLink
 from hdphrs.wire.local import Link
@@ -107,7 +109,7 @@ def test_link_that_is_given_up_while_it_is_served_is_left_alone() -> None:
 
 def test_turn_hears_what_comes_in_answer_to_what_it_has_heard() -> None:
     """Ping-pong with ourselves: each message is answered while it is heard, and no task of trio's runs in between."""
-    exchange = Exchange(lambda: True, lambda: 0.0)
+    exchange = Exchange(lambda: True, clock=lambda: 0.0)
 
     async def main() -> None:
         with pair() as (link, scheduler):
@@ -131,7 +133,7 @@ def test_turn_hears_what_comes_in_answer_to_what_it_has_heard() -> None:
 
 
 def test_all_that_a_turn_hears_is_between_its_begin_and_its_end() -> None:
-    exchange = Exchange(lambda: True, lambda: 0.0)
+    exchange = Exchange(lambda: True, clock=lambda: 0.0)
     said: list[str] = []
     exchange.begin, exchange.end = lambda: said.append("begin"), lambda: said.append("end")
 
@@ -164,7 +166,7 @@ def test_turn_ends_though_there_is_ever_more_to_hear() -> None:
         now_s += TURN_S / 10
         return now_s
 
-    exchange = Exchange(lambda: True, clock)
+    exchange = Exchange(lambda: True, clock=clock)
 
     async def main() -> None:
         with pair() as (link, scheduler):
@@ -186,18 +188,23 @@ def test_turn_ends_though_there_is_ever_more_to_hear() -> None:
     exchange.close()
 
 
-def waits_of_turns(*at_s: float, alone: bool = True) -> list[list[float]]:
+def waits_of_turns(*at_s: float, alone: bool = True, core: bool = False) -> list[list[float | str]]:
     """How long turns that begin at these times, and take none, wait for messages; each of them hears one."""
     now_s = 0.0
-    exchange = Exchange(lambda: alone, lambda: now_s)
-    waits: list[list[float]] = []
+    exchange = Exchange(lambda: alone, lambda: core, lambda: now_s)
+    waits: list[list[float | str]] = []
     wait = exchange._wait
 
     def noted(timeout_s: float) -> Any:
         waits[-1].append(timeout_s)
         return wait(0.0)
 
+    def looked_out(timeout_s: float | None) -> Any:
+        waits[-1].append("looks out")
+        return wait(0.0)
+
     exchange._wait = noted
+    exchange._lookout = Lookout(looked_out, count().__next__)
 
     async def main() -> None:
         nonlocal now_s
@@ -230,6 +237,10 @@ def test_turn_waits_for_an_answer_only_if_there_has_been_something_to_hear_just_
 
 def test_turn_waits_for_nothing_while_trio_has_something_to_do() -> None:
     assert waits_of_turns(1.0, 1.0, alone=False) == [[0.0, 0.0], [0.0, 0.0]]
+
+
+def test_turn_looks_out_for_an_answer_if_there_is_a_core_for_that() -> None:
+    assert waits_of_turns(1.0, 1.0, core=True) == [[0.0, 0.0], ["looks out", "looks out"]]
 
 
 def test_where_there_is_no_epoll_links_are_heard_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

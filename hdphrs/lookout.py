@@ -1,0 +1,49 @@
+"""Waiting for an answer that may come at once (decision 34).
+
+What lives here: looking out for it before one sleeps.  Who sleeps is woken by the system, on a core that may sleep too:
+four times in a round trip, which takes longer than all that is done in it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Any
+
+LOOK_OUT_S = 300e-6
+"""How long one looks out; and not at all after a wait that took longer, for then nobody talks."""
+
+
+def _stay() -> None:
+    """Where one cannot let others have the core."""
+
+
+_give_way: Callable[[], None] = getattr(os, "sched_yield", _stay)
+
+
+class Lookout:
+    """That of one who waits for the same things, again and again."""
+
+    def __init__(
+        self, poll: Callable[[float | None], Sequence[Any]], clock: Callable[[], float] = perf_counter
+    ) -> None:
+        """`poll` waits for so many seconds at most, or for as long as it takes, and returns what has come."""
+        self._poll = poll
+        self._clock = clock
+        self._talks = False
+        """The last wait was short."""
+
+    def wait(self, for_s: float | None = None) -> Sequence[Any]:
+        """What comes, within this time if there is one; looks out for it first, if that may help, and lets whoever
+        wants the core have it."""
+        began_s = now_s = self._clock()
+        found: Sequence[Any] = ()
+        if self._talks:
+            while not (found := self._poll(0.0)) and now_s - began_s < LOOK_OUT_S:
+                _give_way()
+                now_s = self._clock()
+        if not found:
+            found = self._poll(for_s)
+        self._talks = self._clock() - began_s < LOOK_OUT_S
+        return found

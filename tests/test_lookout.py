@@ -1,0 +1,78 @@
+"""Who waits looks out for an answer before it sleeps, if one may come at once."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from hdphrs import lookout
+from hdphrs.lookout import LOOK_OUT_S, Lookout
+
+STEP_S = LOOK_OUT_S / 4
+"""What a look takes; who sleeps sleeps until something comes, or the time is over."""
+
+
+class Place:
+    """Where something comes at given times."""
+
+    def __init__(self, *come_s: float) -> None:
+        self.now_s = 0.0
+        self.waits: list[float | None] = []
+        self._come_s = list(come_s)
+
+    def poll(self, for_s: float | None) -> list[float]:
+        self.waits.append(for_s)
+        if for_s == 0.0:
+            self.now_s += STEP_S
+        else:
+            till_s = self._come_s[0] if self._come_s else 1e9
+            self.now_s = max(self.now_s, till_s if for_s is None else min(till_s, self.now_s + for_s))
+        return [self._come_s.pop(0)] if self._come_s and self._come_s[0] <= self.now_s else []
+
+    def clock(self) -> float:
+        return self.now_s
+
+
+def waits(place: Place, *, count: int, for_s: float | None = None) -> list[list[float | None]]:
+    """How often and how long it polls in each of so many waits."""
+    out = Lookout(place.poll, place.clock)
+    seen = []
+    for _ in range(count):
+        place.waits = []
+        out.wait(for_s)
+        seen.append(place.waits)
+    return seen
+
+
+def test_one_sleeps_at_first_and_looks_out_after_a_short_wait() -> None:
+    assert waits(Place(STEP_S, 3 * STEP_S), count=2) == [[None], [0.0, 0.0]]
+
+
+def test_one_looks_out_for_a_moment_and_then_sleeps_and_next_time_at_once() -> None:
+    assert waits(Place(STEP_S, 1.0, 1.0 + STEP_S, 1.0 + 2 * STEP_S), count=4) == [
+        [None],
+        [0.0] * 5 + [None],
+        [None],
+        [0.0],
+    ]
+
+
+def test_one_who_waits_for_a_time_gets_nothing_when_it_is_over() -> None:
+    place = Place(STEP_S)
+    out = Lookout(place.poll, place.clock)
+    assert out.wait(1.0) == [STEP_S]
+    assert out.wait(1.0) == []
+    assert place.waits == [1.0] + [0.0] * 5 + [1.0]
+
+
+def test_whoever_wants_the_core_may_have_it_after_each_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    ways: list[None] = []
+    monkeypatch.setattr(lookout, "_give_way", lambda: ways.append(None))
+    waits(Place(STEP_S, 4 * STEP_S), count=2)
+    assert len(ways) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_yield"), reason="the system has no such call")
+def test_the_way_is_that_of_the_system() -> None:
+    assert lookout._give_way is os.sched_yield
