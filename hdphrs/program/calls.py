@@ -277,12 +277,9 @@ class Calls:
 
     # ---- what comes back -------------------------------------------------------------------------------------
 
-    def arrive_alone(self, slot: int, packed: Packed) -> bool:
-        """The outcome of a task that is one call, as by `arrive`; False if it is none, and nothing has been done."""
-        if slot not in self._alone:
-            return False
-        self.arrive(slot, packed)
-        return True
+    def is_alone(self, slot: int) -> bool:
+        """Whether the task is one call, whose outcome has not arrived."""
+        return slot in self._alone
 
     def arrive(self, slot: int, packed: Packed) -> None:
         """The outcome of a task; nothing is done if it was cancelled just now.

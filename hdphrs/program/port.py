@@ -370,24 +370,31 @@ class ProgramPort:
 
     def _take(self, messages: list[list[Any]]) -> bool:
         """In a thread that waits, and that may be interrupted: what is simple, unless other threads wait too."""
-        match messages:
-            case [[local.DELIVER, slot, outcome]] if not self._waiters:
-                if not self._calls.arrive_alone(slot, outcome):
-                    return False
-            case [[local.HEARD]]:
-                pass
-            case _:
-                return False
+        if self._waiters or not self._is_simple(messages):
+            return False
+        self._hear_one(messages[0])
         if self._calls.are_waiting:
             self._sender.wake()
         return not self._due
 
-    def _hear(self, messages: list[list[Any]]) -> None:
+    def _hear(self, messages: list[list[Any]]) -> bool:
+        """In the receiver; whether a waiting thread could have dealt with it."""
+        simple = self._is_simple(messages)
         for message in messages:
             self._hear_one(message)
         self._call_due()
         if self._calls.are_waiting:
             self._sender.wake()
+        return simple
+
+    def _is_simple(self, messages: list[list[Any]]) -> bool:
+        match messages:
+            case [[local.DELIVER, slot, _]]:
+                return self._calls.is_alone(slot)
+            case [[local.HEARD]]:
+                return True
+            case _:
+                return False
 
     def _hear_one(self, message: list[Any]) -> None:
         match message:

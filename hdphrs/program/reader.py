@@ -5,10 +5,11 @@ What lives here: the part of the reader, and how it changes hands.  What does no
 Theory of operation
 -------------------
 
-Whoever has put its token into `_part` reads, and nobody else.  Mostly that is the receiver.  When it has heard a
-message while a thread waited, it steps back, and rests: the next thread that waits reads for itself, which saves two
-changes of threads in each round trip.  When nobody has read for a moment, or something has come that a waiting thread
-does not take, or somebody waits who cannot read, the receiver has the part again.
+Whoever has put its token into `_part` reads, and nobody else.  Mostly that is the receiver.  When a thread waited
+while it has heard a message that the thread could have taken, it steps back, and rests: the next thread that waits
+reads for itself, which saves two changes of threads in each round trip.  When nobody has read for a moment, or
+something has come that a waiting thread does not take, or somebody waits who cannot read, the receiver has the part
+again.
 
 A signal handler may interrupt a waiting thread anywhere, and raise, as Ctrl-C does.  So its token has locks that
 it holds in a `with`: those of a thread that has left without giving the part back are not locked.  Such a thread reads
@@ -46,14 +47,14 @@ class Reader:
     def __init__(
         self,
         link: local.Link,
-        hear: Callable[[Messages], None],
+        hear: Callable[[Messages], bool],
         take: Callable[[Messages], bool],
         is_needed: Callable[[], bool],
         nudge: Callable[[], None],
     ) -> None:
         """
         Args:
-            hear: deals with messages in the receiver.
+            hear: deals with messages in the receiver; whether a waiting thread could have done it.
             take: deals with messages in a waiting thread; False if they are for the receiver.  It may be interrupted,
                 and called again, or `hear`, with the same messages.
             is_needed: whether somebody waits who cannot read.
@@ -146,9 +147,9 @@ class Reader:
             messages = self._link.receive(block=True)
             if messages is None:
                 return
-            self._hear(messages)
+            simple = self._hear(messages)
             del messages  # they may be large, and the next ones far
-            if self._stood_in and not self._closed and not self._is_needed():
+            if simple and self._stood_in and not self._closed and not self._is_needed():
                 self._stood_in = False
                 self._part.clear()
                 self._rest()

@@ -11,7 +11,7 @@ from dataclasses import fields
 from time import perf_counter
 from typing import Any
 
-from hdphrs.protocol.tasks import PROGRAM, Outcome, TaskRef
+from hdphrs.protocol.tasks import Outcome
 from hdphrs.wire import local
 
 GATHERED_MAX = 16
@@ -19,9 +19,6 @@ GATHERED_MAX = 16
 
 WAIT_S = 1e-3
 """How long a result may wait for others to end."""
-
-ORIGIN = TaskRef._fields.index("origin")
-"""Where a packed ref says who waits."""
 
 _FIELDS = [field.name for field in fields(Outcome)]
 DATA, COST = _FIELDS.index("data"), _FIELDS.index("cost_s")
@@ -36,8 +33,6 @@ class Answers:
         """Items of RESULTS."""
         self._until_s = 0.0
         """The oldest of them waits until then at most, if somebody may wait for it who has nothing else to do."""
-        self._are_programs = False
-        """Whether one of them is the program's."""
 
     def __len__(self) -> int:
         return len(self.gathered)
@@ -46,8 +41,6 @@ class Answers:
         """An item of RESULTS."""
         if not self.gathered:
             self._until_s = perf_counter() + WAIT_S
-            self._are_programs = False
-        self._are_programs |= answer[0][ORIGIN] == PROGRAM
         self.gathered.append(answer)
 
     def are_due(self, next_s: float | None, *, nobody_waits: bool) -> bool:
@@ -59,7 +52,7 @@ class Answers:
         """
         if next_s is None or len(self.gathered) >= GATHERED_MAX:
             return True
-        return (self._are_programs or not nobody_waits) and perf_counter() + next_s > self._until_s
+        return not nobody_waits and perf_counter() + next_s > self._until_s
 
     def take(self) -> list[list[Any]]:
         """Those that have gathered, as messages; the helper thread may do the same at the same time."""

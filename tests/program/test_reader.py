@@ -133,6 +133,20 @@ def test_what_comes_for_others_is_heard_while_a_thread_reads(node: Node) -> None
     assert got == [6]
 
 
+def test_receiver_stays_when_what_it_hears_is_not_for_a_waiting_thread(node: Node) -> None:
+    """As bundles are not, of which one follows the other: to come back for each would take longer than to hear it."""
+    future = node.spawn(3)
+    thread, got = in_thread(lambda: node.port.wait(future))
+    wait_for(lambda: node.port._reader._stood_in)
+    for other in (5, 6):
+        node.link.send([local.NODES, [[0, "here", 2], [other, "there", other]]])
+        wait_for(lambda: node.port.cores == 2 + other)  # noqa: B023 - it is done with before the next
+    assert node.port._reader._stood_in
+    node.answer(6)
+    thread.join(DEADLINE_S)
+    assert got == [6]
+
+
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
 def test_threads_that_wait_side_by_side_all_get_their_values(node: Node, order: tuple[int, ...]) -> None:
     node.reads_itself()
