@@ -58,6 +58,10 @@ HERE: Final = Status("here")
 TASKS_PER_CORE: Final = 32
 """That are in the cluster at a time, each with one call."""
 
+REFILL: Final = 0.75
+"""Of that room: when no more is taken, as many are sent as there is room for.  So several go together, which wakes the
+node, and the sender, once."""
+
 BUNDLE_WEIGHT: Final = 4
 """A bundle takes the room of so many of them."""
 
@@ -165,9 +169,9 @@ class Calls:
         self._numbers = itertools.count()
 
     @property
-    def are_waiting(self) -> bool:
-        """Whether something could be sent now."""
-        return bool(self._waiting) and self._load < self._room
+    def are_due(self) -> bool:
+        """Whether it is time to send some of those that wait."""
+        return bool(self._waiting) and self._load <= REFILL * self._room
 
     @property
     def _room(self) -> int:
@@ -251,7 +255,7 @@ class Calls:
 
     def _first(self) -> CallFuture[Any] | None:
         """The next one that is still wanted, if there is room for it."""
-        while self.are_waiting:
+        while self._waiting and self._load < self._room:
             future = self._waiting.popleft()
             if future._status is AWAY:
                 return future

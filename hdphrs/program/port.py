@@ -373,7 +373,7 @@ class ProgramPort:
         if self._waiters or not self._is_simple(messages):
             return False
         self._hear_one(messages[0])
-        if self._calls.are_waiting:
+        if self._calls.are_due:
             self._sender.wake()
         return not self._due
 
@@ -383,7 +383,7 @@ class ProgramPort:
         for message in messages:
             self._hear_one(message)
         self._call_due()
-        if self._calls.are_waiting:
+        if self._calls.are_due:
             self._sender.wake()
         return simple
 

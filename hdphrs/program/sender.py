@@ -97,7 +97,7 @@ class Sender:
     def _sleep(self) -> None:
         """Until there may be something to send."""
         self._asleep = True
-        if not self._posted and not self._calls.are_waiting:
+        if not self._posted and not self._calls.are_due:
             with suppress(Empty):
                 self._bell.get(timeout=LOOK_S if self._listener.unsure else None)
         self._asleep = False

@@ -16,6 +16,7 @@ from hdphrs.errors import Cancelled
 from hdphrs.program.calls import (
     ARRIVED,
     BUNDLE_WEIGHT,
+    REFILL,
     TASKS_PER_CORE,
     CallFuture,
     Calls,
@@ -124,9 +125,22 @@ def test_calls_of_an_unknown_kind_go_alone_and_no_more_than_there_is_room_for() 
     slots = program.send()
     assert len(slots) == TASKS_PER_CORE * CORES
     assert all(len(program.there[slot]) == 1 for slot in slots)
-    assert not program.calls.are_waiting
+    assert not program.calls.are_due
+
+
+def test_several_go_together_when_a_part_of_the_room_is_free() -> None:
+    program = Program()
+    for number in range(1000):
+        program.spawn(kind(cost_s=-1.0), number)
+    slots = program.send()
+    kept = int(REFILL * len(slots))
+    for slot in slots[kept + 1 :]:
+        program.answer(slot)
+        assert not program.calls.are_due
     program.answer(slots[0])
-    assert program.calls.are_waiting
+    assert program.calls.are_due
+    assert len(program.send()) == len(slots) - kept
+    assert not program.calls.are_due
 
 
 def test_cheap_calls_go_in_bundles_of_a_fair_share_that_get_smaller() -> None:
@@ -280,7 +294,7 @@ def test_when_the_root_is_lost_every_empty_future_is_named() -> None:
     slots = program.send()
     program.answer(slots[0])
     assert set(program.calls.lose()) == {future for future in futures if future._status is AWAY}
-    assert not program.calls.are_waiting
+    assert not program.calls.are_due
 
 
 @given(st.integers(0, 2**32), st.integers(1, 400))
@@ -290,7 +304,7 @@ def test_whatever_happens_on_the_way_each_future_gets_its_own_value_or_was_cance
     kinds = [kind("f"), kind("g", -1.0), kind("h", BUNDLE_S / 3)]
     futures: list[CallFuture[Any]] = []
     cancelled = set()
-    while len(futures) < count or program.there or program.calls.are_waiting:
+    while len(futures) < count or program.there or program.calls.are_due:
         if len(futures) < count:
             futures += [program.spawn(random.choice(kinds), len(futures) + i) for i in range(random.randrange(1, 40))]
         if random.random() < 0.7:
