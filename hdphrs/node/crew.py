@@ -423,18 +423,18 @@ class Crew:
         self._nursery.start_soon(self._attend, heir)
         copy = None if running is None else (running.ref, running.replica)
         blameless = scheduler.stubborn is not None
-        if scheduler.stubborn is not None and (culprit := self._blamed(scheduler, scheduler.stubborn)) is not None:
+        if scheduler.stubborn is not None and (culprit := self._blamed(scheduler, scheduler.stubborn, serial)):
             copy, blameless = (culprit.ref, culprit.replica), False
             how = f"{how}, because task {scheduler.stubborn.name} was cancelled and did not end"
             crash = Crash(host, process.pid, how, "", crash.words)
         self._handle([SchedulerDied(scheduler.origin, copy, crash, blameless, left.task.path, left.crashes)])
 
-    def _blamed(self, scheduler: Scheduler, cancelled: Named) -> Spark | None:
+    def _blamed(self, scheduler: Scheduler, cancelled: Named, running: int) -> Spark | None:
         """Whose fault it is that a cancelled task has not ended, and its scheduler is replaced: nobody's, unless the
         same task takes an ancestor along for the second time.  That would make and cancel it again, and so on for ever.
         (What has run for too long is not made again, decision 19.)  A bundle that is charged comes back as calls alone,
         to which nothing is charged by that (decision 16)."""
-        above = scheduler.above(cancelled.path)
+        above = scheduler.above(cancelled.path, running)
         if above is None or cancelled.path in self._stubborn:
             return above
         self._stubborn[cancelled.path] = None

@@ -100,12 +100,15 @@ class Scheduler:
             return next(reversed(self.ended.values()), NOBODY).task
         return Named(spark.task.name, b"" if is_bundle(spark.task.path) else spark.task.path)
 
-    def above(self, path: bytes) -> Spark | None:
-        """The nearest ancestor of a task that it has got, and that somebody wants; or a bundle that may hold one."""
-        wanted = [self.handed[serial] for copy, serial in self._serials.items() if copy not in self.unwanted]
-        above = [spark for spark in wanted if path.startswith(spark.task.path) and path != spark.task.path]
-        above = above or [spark for spark in wanted if is_bundle(spark.task.path)]
-        return max(above, key=lambda spark: len(spark.task.path), default=None)
+    def above(self, path: bytes, running: int) -> Spark | None:
+        """The nearest ancestor of a task that it has got, and that somebody wants; or a bundle that may hold one: that
+        which had the core, if one had."""
+        wanted = {serial: self.handed[serial] for copy, serial in self._serials.items() if copy not in self.unwanted}
+        above = [spark for spark in wanted.values() if path.startswith(spark.task.path) and path != spark.task.path]
+        if above:
+            return max(above, key=lambda spark: len(spark.task.path))
+        bundles = {serial: spark for serial, spark in wanted.items() if is_bundle(spark.task.path)}
+        return bundles.get(running, next(iter(bundles.values()), None))
 
     @property
     def owes_an_answer(self) -> bool:
