@@ -223,7 +223,11 @@ def test_poison_that_outlives_who_spawned_it_is_given_up_too(cluster: Cluster) -
 
 @pytest.mark.slow
 def test_task_whose_poison_never_leaves_its_process_shares_its_fate_though_it_has_ended(cluster: Cluster) -> None:
-    """Such a poison cannot be made to crash alone, and took who waited in the same process down, again and again."""
+    """Such a poison cannot be made to crash alone, and took who waited in the same process down, again and again.
+
+    On a busy machine the child may take so long that its value is kept, and its parent goes on with that when it is run
+    again: then there is no more poison.
+    """
     program = cluster.write(
         """
         import os
@@ -243,8 +247,11 @@ def test_task_whose_poison_never_leaves_its_process_shares_its_fate_though_it_ha
             return 1
 
         def slow(log):
-            while not os.path.exists(log + " given up") and not (os.path.exists(log) and os.path.getsize(log) > 20):
+            died, since_s = 0, time.monotonic()
+            while not os.path.exists(log + " given up") and died < 20 and time.monotonic() < since_s + 3:
                 time.sleep(0.01)
+                if os.path.exists(log) and os.path.getsize(log) > died:
+                    died, since_s = os.path.getsize(log), time.monotonic()
             return 2
 
         def parent(log):
@@ -262,7 +269,10 @@ def test_task_whose_poison_never_leaves_its_process_shares_its_fate_though_it_ha
         """
     )
     completed = cluster.run("--local-nodes", 2, "--cores", 1, program, cluster.folder / "died")
-    assert (completed.returncode, completed.stdout) == (0, "task child 4\n"), completed.stderr
+    assert completed.returncode == 0, completed.stderr
+    result, died = completed.stdout.rsplit(maxsplit=1)
+    assert result in ("task child", "3"), completed.stdout
+    assert int(died) <= 5, completed.stderr
 
 
 @pytest.mark.slow
