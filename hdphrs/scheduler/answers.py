@@ -17,6 +17,9 @@ from hdphrs.wire import local
 GATHERED_MAX = 16
 """Results that wait for each other."""
 
+LONG_S = 30e-3
+"""If the next task takes so long, the helper thread would send results before there is one more: they do not wait."""
+
 WAIT_S = 1e-3
 """How long a result may wait for others to end."""
 
@@ -50,7 +53,7 @@ class Answers:
         Args:
             nobody_waits: whether all schedulers have something to do; the helper thread sends results then.
         """
-        if next_s is None or len(self.gathered) >= GATHERED_MAX:
+        if next_s is None or next_s >= LONG_S or len(self.gathered) >= GATHERED_MAX:
             return True
         return not nobody_waits and perf_counter() + next_s > self._until_s
 

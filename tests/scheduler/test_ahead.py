@@ -10,7 +10,7 @@ import pytest
 
 from hdphrs import get, spawn
 from hdphrs.protocol.tasks import Task
-from hdphrs.scheduler.answers import GATHERED_MAX, WAIT_S, Answers
+from hdphrs.scheduler.answers import GATHERED_MAX, LONG_S, WAIT_S, Answers
 from hdphrs.scheduler.habits import FEW, SOON_S, Habits
 from hdphrs.wire import local
 from tests.scheduler.test_process import FakeNode
@@ -62,6 +62,7 @@ def test_results_wait_while_all_schedulers_have_something_to_do() -> None:
     assert answers.are_due(None, nobody_waits=True)
     answers.add(OF_THE_PROGRAM)
     assert not answers.are_due(2 * WAIT_S, nobody_waits=True)
+    assert answers.are_due(LONG_S, nobody_waits=True)
 
 
 def short() -> None:
