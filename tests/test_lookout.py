@@ -34,13 +34,13 @@ class Place:
         return self.now_s
 
 
-def waits(place: Place, *, count: int, for_s: float | None = None) -> list[list[float | None]]:
+def waits(place: Place, *, count: int) -> list[list[float | None]]:
     """How often and how long it polls in each of so many waits."""
     out = Lookout(place.poll, place.clock)
     seen = []
     for _ in range(count):
         place.waits = []
-        out.wait(for_s)
+        out.wait()
         seen.append(place.waits)
     return seen
 

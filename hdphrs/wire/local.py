@@ -195,7 +195,7 @@ class Link:
                 self._sending.release()
 
     def poll(self, for_s: float | None) -> list[tuple[int, int]]:
-        """Wait until there is something to receive, or for so long; whether there is."""
+        """Wait until there is something to receive, for so many seconds at most; nothing if there is not."""
         return self._poll(None if for_s is None else ceil(1000 * for_s))
 
     def receive(self, *, block: bool) -> list[list[Any]] | None:

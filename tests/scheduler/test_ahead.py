@@ -19,7 +19,6 @@ TASK = Task("f", bytes(16), b"code", b"")
 OTHER = Task("g", bytes(16), b"code", b"")
 
 OF_A_TASK: list[Any] = [[0, 1, 0], 0, [0, b"", [], 0.0, 0.0], 0.0, 0.0]
-OF_THE_PROGRAM: list[Any] = [[0, 0, 0], *OF_A_TASK[1:]]
 
 
 def test_what_was_short_last_time_is_soon_over() -> None:
@@ -60,8 +59,6 @@ def test_results_wait_while_all_schedulers_have_something_to_do() -> None:
     answers.add(OF_A_TASK)
     assert not answers.are_due(2 * WAIT_S, nobody_waits=True)
     assert answers.are_due(None, nobody_waits=True)
-    answers.add(OF_THE_PROGRAM)
-    assert not answers.are_due(2 * WAIT_S, nobody_waits=True)
     assert answers.are_due(LONG_S, nobody_waits=True)
 
 
