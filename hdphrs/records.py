@@ -6,8 +6,8 @@ What is not of that kind goes to the standard library.
 Theory of operation
 -------------------
 
-That one compiles six methods of a class one by one.  A node makes some eighty such classes before it can do anything;
-here each costs one compilation (decision 28).
+That one compiles six methods of a class one by one.  A node makes some hundred such classes before it can do anything;
+here each costs one compilation, when its `__new__` is first looked for; of most of them that is never (decision 28).
 
 And it fills a frozen record by `object.__setattr__`, field by field, which for nine fields takes four times as long as
 assignments do.  Here the values are assigned to a nameless
@@ -70,22 +70,37 @@ def _make(cls: Any, *, kw_only: bool) -> Any:
     compared = tuple([each.name for each in fields if each.compare])
     defaults = {f"_default_{each.name}": each.default for each in fields if each.default is not dataclasses.MISSING}
     cells = _cells(len(names))
-    known: dict[str, Any] = {"_cells": cells, **defaults}
-    exec(_source(names, compared, defaults, kw_only, hasattr(cls, "__post_init__")), known)
     body = {name: value for name, value in vars(cls).items() if name not in (*names, "__dict__", "__weakref__")}
     body |= {name: vars(cells)[f"_{number}"] for number, name in enumerate(names)}
-    for name in ("__new__", "__eq__", "__hash__"):
-        method = known[name]
-        method.__qualname__ = f"{cls.__qualname__}.{'__init__' if name == '__new__' else name}"  # for errors
-        method.__module__ = cls.__module__
-        if body.get(name) is None:
-            body[name] = method
     for name in ("__repr__", "__setattr__", "__delattr__", "__reduce__"):
         body.setdefault(name, vars(_Common)[name])
-    made = type(cls.__name__, (cells,), body | {"__slots__": ()})
-    made.__slots__ = names  # type: ignore[attr-defined]  # which is what `meaning.py` and people look at
+
+    def write() -> Any:
+        known: dict[str, Any] = {"_cells": cells, **defaults}
+        exec(_source(names, compared, defaults, kw_only, hasattr(made, "__post_init__")), known)
+        for name in ("__eq__", "__hash__", "__new__"):
+            method = known[name]
+            method.__qualname__ = f"{made.__qualname__}.{'__init__' if name == '__new__' else name}"  # for errors
+            method.__module__ = made.__module__
+            if body.get(name) is None:
+                setattr(made, name, staticmethod(method) if name == "__new__" else method)
+        return known["__new__"]
+
+    made: Any = type(cls.__name__, (cells,), body | {"__slots__": (), "__new__": _Unwritten(write)})
+    made.__slots__ = names  # which is what `meaning.py` and people look at
     made.__qualname__ = cls.__qualname__
     return made
+
+
+class _Unwritten:
+    """In place of a record's `__new__` until that is looked for."""
+
+    def __init__(self, write: Callable[[], Any]) -> None:
+        """`write` puts it there, with the others that are of each class, and returns it."""
+        self._write = write
+
+    def __get__(self, instance: object, owner: object) -> Any:
+        return self._write()
 
 
 def _source(

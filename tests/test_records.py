@@ -142,6 +142,32 @@ def test_record_travels_and_is_a_key(one: Any, protocol: int) -> None:
     assert {one: 3}[again] == 3
 
 
+def test_methods_of_a_class_are_written_when_the_first_record_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[object] = []
+    source = records._source
+
+    def write(names: tuple[str, ...], *facts: Any) -> str:
+        written.append(names)
+        return source(names, *facts)
+
+    monkeypatch.setattr(records, "_source", write)
+
+    @records.dataclass(frozen=True, slots=True)
+    class Late:
+        x: int
+
+        def __hash__(self) -> int:
+            return 7
+
+    class Same(Late):
+        __slots__ = ()
+
+    assert written == []
+    assert list(inspect.signature(Late).parameters) == ["x"]
+    assert (Same(1) == Same(1), Late(1) == Late(2), hash(Late(1))) == (True, False, 7)
+    assert written == [("x",)]
+
+
 def test_record_matches_by_position() -> None:
     match Travels(1, (2,)):
         case Travels(x, y):
@@ -169,6 +195,7 @@ def test_subclass_with_anything_of_its_own_cannot_be_made() -> None:
 
 def test_record_is_filled_without_a_call_for_each_field() -> None:
     calls: list[str] = []
+    Travels(1, (2,))  # writes the methods, if it is the first
     sys.setprofile(lambda frame, event, argument: calls.append(event))
     try:
         Travels(1, (2,))
