@@ -32,11 +32,13 @@ class RootDescriptors:
     """The pipe on which it says that all nodes have joined."""
     listener: socket.socket | None
     """None for a run of one node."""
+    leashes: tuple[socket.socket, ...]
+    """Of the nodes that it forks."""
 
     @property
     def numbers(self) -> list[int]:
-        numbers = [self.program.fileno(), self.status]
-        return numbers if self.listener is None else [*numbers, self.listener.fileno()]
+        listener = [] if self.listener is None else [self.listener]
+        return [self.program.fileno(), self.status, *[each.fileno() for each in (*listener, *self.leashes)]]
 
     def close(self) -> None:
         """Close our copies, so that the root's death closes the last ones."""
@@ -44,6 +46,8 @@ class RootDescriptors:
         os.close(self.status)
         if self.listener is not None:
             self.listener.close()
+        for leash in self.leashes:
+            leash.close()
 
 
 def brief_nodes(options: RunOptions, root: RootDescriptors) -> list[NodeSettings]:
@@ -93,6 +97,7 @@ def brief_nodes(options: RunOptions, root: RootDescriptors) -> list[NodeSettings
         program_fd=root.program.fileno(),
         status_fd=root.status,
         listen_fd=None if root.listener is None else root.listener.fileno(),
+        forks=tuple(leash.fileno() for leash in root.leashes),
         report=options.report,
         ledger_location=options.ledger,
         ledger_bytes_max=options.ledger_bytes_max,

@@ -82,6 +82,6 @@ def _nodes() -> dict[int, str]:
             with suppress(OSError):
                 if entry.stat().st_uid == os.getuid():
                     match (entry / "cmdline").read_bytes().split(b"\0"):
-                        case [_, b"-m", module, kind, b""] if module == NODE_MODULE.encode():
+                        case [_, b"-m", module, kind, *_] if module == NODE_MODULE.encode():
                             found[int(entry.name)] = kind.decode()
     return dict(sorted(found.items()))

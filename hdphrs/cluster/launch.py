@@ -1,7 +1,7 @@
 """`hdphrs run`: starts everything at once, watches it, and leaves nothing behind.
 
     launcher ── leash ──▶ root node ◀── program link ──▶ program ◀── leash ── launcher
-        ├───── leash ──▶ node, node, ...        (this host)
+        ├───── leash ──▶ node, node, ...        (this host; forked by the root, or by us if they have another Python)
         └── ssh, leash ─▶ node, node, ...        (other hosts)
 
 The launcher is one thread around one selector: signals and dead children wake it through a pipe.  It makes the
@@ -24,14 +24,17 @@ from typing import Protocol
 
 from hdphrs.cluster.addresses import listen
 from hdphrs.cluster.briefing import RootDescriptors, brief_nodes
+from hdphrs.cluster.forked import ForkedNode, is_forked
 from hdphrs.cluster.nodes import LocalNode, Node, RemoteNode, describe_status
 from hdphrs.cluster.options import RunOptions
+from hdphrs.cluster.orphans import taking_on
+from hdphrs.cluster.plan import NodePlan
 from hdphrs.cluster.program import forget_outer_run, start_program
 from hdphrs.cluster.signals import wakened_by_signals
 from hdphrs.config import JOIN_DEADLINE_S, LEDGER_END_S
 from hdphrs.errors import StartError
 from hdphrs.wire.files import allow_many
-from hdphrs.wire.settings import TOLD_STATUS
+from hdphrs.wire.settings import TOLD_STATUS, NodeSettings
 
 START_DEADLINE_S = JOIN_DEADLINE_S + 5.0
 """Our own patience, longer than that of the nodes, which know better what keeps them."""
@@ -73,6 +76,8 @@ class Launcher:
         self._options = options
         self._saboteur = saboteur
         self._selector = selectors.DefaultSelector()
+        root, *others = options.nodes
+        self._is_forked = [is_forked(plan, root) for plan in others]
         self._nodes: list[Node] = []
         self._program: subprocess.Popen[bytes] | None = None
         self._early_signals: list[int] = []
@@ -100,10 +105,11 @@ class Launcher:
         with wakened_by_signals(self._on_signal, ORDERS) as wakeup, self._selector:
             self._selector.register(wakeup, selectors.EVENT_READ, lambda: os.read(wakeup, 4096))
             try:
-                program = self._start()
-                if self._await_ready(program):
-                    return self._watch(program)
-                return program.returncode
+                with taking_on(wanted=any(self._is_forked)):
+                    program = self._start()
+                    if not self._await_ready(program):
+                        return program.returncode
+                return self._watch(program)
             finally:
                 self._clean_up()
 
@@ -112,17 +118,19 @@ class Launcher:
     def _start(self) -> subprocess.Popen[bytes]:
         ours, theirs = socket.socketpair()
         self._status_fd, writing = os.pipe()
-        several = len(self._options.nodes) > 1
-        remote = any(plan.remote for plan in self._options.nodes)
+        plans = self._options.nodes
+        several = len(plans) > 1
+        remote = any(plan.remote for plan in plans)
+        leashes = [socket.socketpair() if forked else None for forked in self._is_forked]
         root = RootDescriptors(
             program=theirs,
             status=writing,
             listener=listen(beyond_loopback=remote) if several else None,
+            leashes=tuple(pair[1] for pair in leashes if pair),
         )
         self._selector.register(self._status_fd, selectors.EVENT_READ, self._read_status)
         with ours, contextlib.closing(root):
             settings = brief_nodes(self._options, root)
-            plans = self._options.nodes
             self._nodes.append(LocalNode(plans[0], settings[0], root.numbers))
             leash, self._leash = os.pipe()
             try:
@@ -133,15 +141,20 @@ class Launcher:
                 os.close(leash)
             for number in self._early_signals:
                 self._program.send_signal(number)
-            for plan, told in zip(plans[1:], settings[1:], strict=True):
-                self._nodes.append(
-                    RemoteNode(plan, told, self._options.ssh, self._selector) if plan.remote else LocalNode(plan, told)
-                )
+            for plan, told, pair in zip(plans[1:], settings[1:], leashes, strict=True):
+                self._nodes.append(self._start_other(plan, told, pair and pair[0]))
         if self._options.verbose:
             for node, plan in zip(self._nodes, plans, strict=True):
                 self._options.say(f"started {node.label}, {plan.slots or 'all'} schedulers")
             self._options.say(f"the seed of this run is {self._options.seed}; --seed {self._options.seed} repeats it")
         return self._program
+
+    def _start_other(self, plan: NodePlan, settings: NodeSettings, leash: socket.socket | None) -> Node:
+        if leash is not None:
+            return ForkedNode(plan, settings, leash)
+        if plan.remote:
+            return RemoteNode(plan, settings, self._options.ssh, self._selector)
+        return LocalNode(plan, settings)
 
     def _await_ready(self, program: subprocess.Popen[bytes]) -> bool:
         """Wait until all nodes have joined; False if the program has ended before."""

@@ -1,7 +1,8 @@
-"""A scheduler process that is a copy of its node's, made before that has loaded what only nodes need.
+"""A process that is a copy of this one: a scheduler of its node, made before that has loaded what only nodes need, or
+another node of this host, made after that.
 
-What lives here: the child as its node holds it, with the methods of `subprocess.Popen` that are used of one; and how
-the copy becomes what a new process would be (decision 28).
+What lives here: the child as its node holds it, with the methods of `subprocess.Popen` that are used of one; a copy
+that is nobody's child; and how a copy becomes what a new process would be (decisions 28 and 35).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
+
+from hdphrs.errors import StartError
 
 NOT_ENDED = 70
 """Exit status of a copy that has come back from what it was to do."""
@@ -55,8 +58,33 @@ class Fork:
             os.kill(self.pid, signal.SIGKILL)
 
 
-def become(module: str, keep: Sequence[int], output: int | None, errors: int) -> None:
-    """Be, as far as others can see, a new process `python -m MODULE`, whose standard input is empty.
+def fork_apart(live: Callable[[], NoReturn]) -> None:
+    """Start a process that is not our child, but that of who takes orphans on (`hdphrs/cluster/orphans.py`).
+
+    Args:
+        live: as for `Fork`.
+
+    Raises:
+        StartError: the system has no room for another process.
+    """
+
+    def leave_alone() -> NoReturn:
+        try:
+            Fork(live)
+        except OSError as error:
+            os._exit(error.errno or NOT_ENDED)
+        os._exit(0)
+
+    try:
+        status = Fork(leave_alone).wait()
+    except OSError as error:
+        status = error.errno or NOT_ENDED
+    if status:
+        raise StartError(f"cannot start another node on this host: {os.strerror(status)}")
+
+
+def become(words: Sequence[str], keep: Sequence[int], output: int | None, errors: int) -> None:
+    """Be, as far as others can see, a new process `python -m WORDS`, whose standard input is empty.
 
     Args:
         keep: the descriptors that it has; all others beyond the standard ones are closed.
@@ -75,7 +103,7 @@ def become(module: str, keep: Sequence[int], output: int | None, errors: int) ->
         last = descriptor
     os.closerange(last + 1, os.sysconf("SC_OPEN_MAX"))
     sys.modules["__main__"] = ModuleType("__main__")
-    _rename([sys.executable, "-m", module])
+    _rename([sys.executable, "-m", *words])
 
 
 def _perf_maps() -> list[int]:

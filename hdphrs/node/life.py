@@ -1,20 +1,42 @@
 """The life of a node process, up to the point where trio takes over.
 
-What lives here: the start of the schedulers, so early that they get ready while this process still imports.
+What lives here: the start of the schedulers, so early that they get ready while this process still imports; and of
+other nodes of this host, when it has imported what they need too.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from functools import partial
+from typing import NoReturn
 
+from hdphrs.errors import HdphrsError
+from hdphrs.node.fork import become, fork_apart
 from hdphrs.node.process import SchedulerProcess, start_scheduler
 from hdphrs.wire.page import Page
-from hdphrs.wire.stacks import THREAD_STACK_BYTES
+from hdphrs.wire.settings import MEMBER, NODE_MODULE, NodeSettings, read_settings
+from hdphrs.wire.stacks import THREAD_STACK_BYTES, has_room
 
-if TYPE_CHECKING:
-    from hdphrs.wire.settings import NodeSettings
+_LEASH = 0
+
+
+def begin() -> NoReturn:
+    """Be the node whose settings come on standard input."""
+    try:
+        settings = read_settings(open(_LEASH, "rb", buffering=0, closefd=False))  # noqa: SIM115 - it is the leash
+        os.environ.pop("PYTHONSAFEPATH", None)
+        if settings.program_archive is not None:
+            _share_archive(settings.program_archive)
+        forks = sys.platform == "linux" and has_room() and settings.program_archive is None
+        status = live(settings, forks=forks)
+    except HdphrsError as error:
+        print(f"hdphrs: {error}", file=sys.stderr)
+        status = 1
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def live(settings: NodeSettings, *, forks: bool) -> int:
@@ -30,7 +52,30 @@ def live(settings: NodeSettings, *, forks: bool) -> int:
 
     from hdphrs.node.career import member, root
 
+    for leash in settings.forks:
+        fork_apart(partial(_live_apart, settings, leash))
     return trio.run(root if settings.root else member, settings, page, processes)
+
+
+def _live_apart(settings: NodeSettings, leash: int) -> NoReturn:
+    """Be another node of this host, that of this leash, in a copy of the root's process."""
+    settings.forget_secrets()
+    os.setsid()
+    become([NODE_MODULE, MEMBER], [leash], None, 2)
+    os.dup2(leash, _LEASH)
+    os.close(leash)
+    with suppress(OSError):  # the launcher is gone, and so will be this node
+        os.write(_LEASH, str(os.getpid()).encode())
+    begin()
+
+
+def _share_archive(archive: bytes) -> None:
+    """Put the program's directory on the import path of the schedulers, without leaving a file behind."""
+    descriptor = os.memfd_create("hdphrs-program", 0)
+    os.write(descriptor, archive)
+    os.set_inheritable(descriptor, True)
+    entry = f"/proc/{os.getpid()}/fd/{descriptor}"
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), entry]))
 
 
 def start_crew(settings: NodeSettings, *, forked: bool = False) -> tuple[Page, list[SchedulerProcess]]:

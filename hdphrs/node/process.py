@@ -73,7 +73,7 @@ class SchedulerProcess:
             self.process: subprocess.Popen[bytes] | Fork
             if on_fork is not None:
                 self.process = _fork(
-                    on_fork, partial(become, MODULE, descriptors, their_output, their_errors), words, path
+                    on_fork, partial(become, [MODULE], descriptors, their_output, their_errors), words, path
                 )
             else:
                 with room_for_children():

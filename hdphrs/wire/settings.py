@@ -31,7 +31,8 @@ LEAVE_SIGNAL = signal.SIGUSR1
 NODE_MODULE = "hdphrs.node"
 ROOT_NODE = "root"
 MEMBER = "member"
-"""A node process is `python -m hdphrs.node KIND`: the kind is for who looks at the processes of a host."""
+"""A node process is `python -m hdphrs.node KIND`: the kind is for who looks at the processes of a host.  That of a root
+which forks others goes on with their number."""
 
 TOLD_STATUS = 128 + signal.SIGTERM
 """Exit status of a root node that has ended the run because it was told to, by SIGTERM."""
@@ -113,6 +114,8 @@ class NodeSettings:
     """Root: the inherited listening socket; None for a run of one node, which listens nowhere."""
     status_fd: int | None = None
     """Root: where to write the line "ready" when all expected nodes have joined."""
+    forks: tuple[int, ...] = ()
+    """Root: the leashes, inherited sockets, of other nodes of this host, which it forks (decision 35)."""
     report: str | None = None
     """Root: the file for the report in JSON."""
     root_addresses: tuple[tuple[str, int], ...] = ()
@@ -190,6 +193,7 @@ def _unpack(values: dict[str, Any]) -> NodeSettings:
         values["credentials"] = Credentials(**values["credentials"])
     values["root_addresses"] = tuple((host, port) for host, port in values["root_addresses"])
     values["program_path"] = tuple(values["program_path"])
+    values["forks"] = tuple(values["forks"])
     values["prefixed"] = Streams(values["prefixed"])
     values["slots"] = values["slots"] or usable_cores()
     return NodeSettings(**{field.name: values[field.name] for field in fields(NodeSettings)})
@@ -247,9 +251,10 @@ def start_node(
         pass_fds: the descriptors that the settings name.
         stderr: as for `subprocess.Popen`.
     """
+    kind = [ROOT_NODE if settings.root else MEMBER, *([f"+{len(settings.forks)}"] if settings.forks else [])]
     with room_for_children():
         process = subprocess.Popen(
-            [python, "-m", NODE_MODULE, ROOT_NODE if settings.root else MEMBER],
+            [python, "-m", NODE_MODULE, *kind],
             bufsize=0,
             stdin=subprocess.PIPE,
             stderr=stderr,

@@ -48,7 +48,7 @@ def root() -> Iterator[RootDescriptors]:
     ours, theirs = socket.socketpair()
     reading, writing = os.pipe()
     listener = socket.create_server(("127.0.0.1", 0))
-    with ours, closing(RootDescriptors(program=theirs, status=writing, listener=listener)) as descriptors:
+    with ours, closing(RootDescriptors(program=theirs, status=writing, listener=listener, leashes=())) as descriptors:
         yield descriptors
     os.close(reading)
 
@@ -87,7 +87,16 @@ def test_one_host_beyond_loopback_means_tls_for_all(options: RunOptions, root: R
     assert told[2].root_addresses[0][0] == told[1].root_addresses[0][0]
 
 
+def test_root_is_told_of_the_nodes_that_it_forks(options: RunOptions, root: RootDescriptors) -> None:
+    leash, other = socket.socketpair()
+    with leash, other:
+        forking = RootDescriptors(program=root.program, status=root.status, listener=root.listener, leashes=(leash,))
+        first, second = brief_nodes(options, forking)
+        assert (first.forks, second.forks) == ((leash.fileno(),), ())
+        assert forking.numbers == [*root.numbers, leash.fileno()]
+
+
 def test_a_single_node_listens_nowhere(options: RunOptions, root: RootDescriptors) -> None:
-    alone = RootDescriptors(program=root.program, status=root.status, listener=None)
+    alone = RootDescriptors(program=root.program, status=root.status, listener=None, leashes=())
     (node,) = brief_nodes(replace(options, nodes=(LOCAL,)), alone)
     assert (node.listen_fd, node.expected, node.root_addresses) == (None, 0, ())

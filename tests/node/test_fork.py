@@ -24,7 +24,7 @@ from functools import partial
 from hdphrs.node.fork import Fork, become
 
 def live(answer, kept, errors):
-    become("hdphrs.scheduler", [kept, answer], None, errors)
+    become(["hdphrs.scheduler"], [kept, answer], None, errors)
     print("to the standard error", file=sys.stderr, flush=True)
     seen = {
         "open": sorted(int(name) for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")),
@@ -129,7 +129,7 @@ from functools import partial
 from hdphrs.node.fork import Fork, become
 
 def live(errors):
-    become("hdphrs.scheduler", [], None, errors)
+    become(["hdphrs.scheduler"], [], None, errors)
     files = [os.open(name, os.O_RDWR | os.O_CREAT) for name in sys.argv[1:]]
     for number in range(100):
         exec(f"def function_{number}(): pass\\nfunction_{number}()")
@@ -151,3 +151,45 @@ def test_what_the_interpreter_writes_for_perf_goes_nowhere_else(tmp_path: Path) 
         [sys.executable, str(script), *map(str, files)], env=os.environ | {"PYTHONPERFSUPPORT": "1"}, check=True
     )
     assert [file.read_bytes() for file in files] == [b""] * 5
+
+
+APART = """
+import ctypes, os, sys
+from hdphrs.cluster.orphans import taking_on
+from hdphrs.node.fork import fork_apart
+
+reading, writing = os.pipe()
+
+def live():
+    os.write(writing, str(os.getpid()).encode())
+    os._exit(7)
+
+with taking_on(wanted=True):
+    fork_apart(live)
+    pid = int(os.read(reading, 99))
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+mine = os.getpid()
+if sys.argv[1:]:
+    fork = os.fork
+    def refuse():
+        if sys.argv[1] == "at once" or os.getpid() != mine:
+            raise BlockingIOError(11, "not now")
+        return fork()
+    os.fork = refuse
+    fork_apart(live)
+"""
+
+
+def test_process_that_is_forked_apart_is_taken_on() -> None:
+    completed = subprocess.run([sys.executable, "-c", APART], capture_output=True, text=True, check=True)
+    assert (completed.stdout, completed.stderr) == ("7\n", "")
+
+
+@pytest.mark.parametrize("when", ["at once", "then"])
+def test_system_without_room_for_another_node_says_so(when: str) -> None:
+    completed = subprocess.run([sys.executable, "-c", APART, when], capture_output=True, text=True, check=False)
+    assert completed.stdout == "7\n"
+    last = completed.stderr.splitlines()[-1]
+    assert last.endswith("StartError: cannot start another node on this host: Resource temporarily unavailable")
+    assert completed.stderr.count("Traceback") == 1, "of this script alone"

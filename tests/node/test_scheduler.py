@@ -1,0 +1,74 @@
+"""What a node remembers of the tasks of one scheduler."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from hdphrs.node.process import SchedulerProcess
+from hdphrs.node.scheduler import Scheduler
+from hdphrs.node.voices import Voices
+from hdphrs.protocol.tasks import PROGRAM, ROOT, Origin, Spark, Task, TaskRef
+from hdphrs.wire.bundle import bundle_path
+from hdphrs.wire.page import Page
+from hdphrs.wire.settings import Streams
+
+PARENT = b"ab"
+
+
+@pytest.fixture
+def scheduler() -> Iterator[Scheduler]:
+    """One without a process."""
+    page = Page.create(1)
+    ours, theirs = socket.socketpair()
+    errors, writing = os.pipe()
+    os.close(writing)
+    process = SimpleNamespace(work=ours, line=page.line(0), errors=errors, output=None, pid=1, number=0)
+    with ours, theirs:
+        yield Scheduler(Origin(0), cast(SchedulerProcess, process), Voices("host", Streams.NONE))
+    os.close(errors)
+    page.close()
+
+
+def handed(scheduler: Scheduler, serial: int, path: bytes) -> Spark:
+    """It has got a task with this path."""
+    spark = Spark(TaskRef(ROOT, PROGRAM, serial), 0, Task("f", path, b"", b""))
+    scheduler.hand(serial, spark)
+    return spark
+
+
+def bundle(scheduler: Scheduler, serial: int) -> Spark:
+    """It has got a bundle."""
+    return handed(scheduler, serial, bundle_path(b"", serial))
+
+
+def unwanted(scheduler: Scheduler, spark: Spark) -> None:
+    """What it has got is cancelled."""
+    scheduler.unwanted.add((spark.ref, spark.replica))
+
+
+def test_nearest_ancestor_that_somebody_wants_is_above(scheduler: Scheduler) -> None:
+    far, near = handed(scheduler, 1, b"a"), handed(scheduler, 2, PARENT)
+    handed(scheduler, 3, b"b")
+    handed(scheduler, 4, PARENT + b"c")
+    bundle(scheduler, 5)
+    assert scheduler.above(PARENT + b"c", running=5) is near
+    unwanted(scheduler, near)
+    assert scheduler.above(PARENT + b"c", running=5) is far
+
+
+def test_bundle_that_had_the_core_is_above_what_has_no_ancestor_here(scheduler: Scheduler) -> None:
+    assert scheduler.above(PARENT, running=0) is None
+    one, other = bundle(scheduler, 1), bundle(scheduler, 2)
+    handed(scheduler, 3, b"b")
+    assert scheduler.above(PARENT, running=2) is other
+    assert scheduler.above(PARENT, running=3) is one, "one that may hold it, if none had the core"
+    unwanted(scheduler, one)
+    assert scheduler.above(PARENT, running=1) is other
+    unwanted(scheduler, other)
+    assert scheduler.above(PARENT, running=2) is None
