@@ -54,6 +54,7 @@ def live(settings: NodeSettings, *, forks: bool) -> int:
 
     for leash in settings.forks:
         fork_apart(partial(_live_apart, settings, leash))
+        os.close(leash)
     return trio.run(root if settings.root else member, settings, page, processes)
 
 

@@ -45,6 +45,11 @@ def test_forked_nodes_are_children_of_the_launcher_and_lead_sessions(start: Star
     two = members(run)
     assert [stat(pid)[PARENT] for pid in two] == [str(run.process.pid)] * 2
     assert [stat(pid)[SESSION] for pid in two] == [str(pid) for pid in two]
+    (root,) = set(run.named("hdphrs.node")) - set(two)
+    sockets = {os.readlink(f"/proc/{pid}/fd/0") for pid in two}
+    assert not sockets & {os.readlink(entry) for entry in Path(f"/proc/{root}/fd").iterdir()}, (
+        "the root has let go of their leashes"
+    )
     assert [os.readlink(f"/proc/{pid}/fd/1") for pid in two] == [os.readlink(f"/proc/{run.process.pid}/fd/1")] * 2
     os.kill(two[1], signal.SIGKILL)
     said = [run.read_error() for _ in range(5)]
