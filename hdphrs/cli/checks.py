@@ -71,7 +71,7 @@ def check_ledger(location: str) -> str:
     Raises:
         UsageError: it cannot be made or used, or may have been written by somebody else.
     """
-    from hdphrs.cli.output import say
+    from hdphrs.console import say
     from hdphrs.errors import LedgerError
     from hdphrs.ledger import is_url, open_store
     from hdphrs.wire.settings import ledger_location

@@ -6,8 +6,8 @@ import re
 
 import click
 
-from hdphrs.cli.output import say
 from hdphrs.cli.values import command_words
+from hdphrs.console import say
 from hdphrs.errors import UsageError
 
 LOCALHOST = "localhost"

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hdphrs.cli.output import say
 from hdphrs.cli.values import size
 from hdphrs.config import LEDGER_BYTES_MAX
+from hdphrs.console import say
 from hdphrs.errors import LedgerError, UsageError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import NoReturn
 import click
 
 from hdphrs import __version__
-from hdphrs.cli.output import say
+from hdphrs.console import say
 from hdphrs.errors import HdphrsError, UsageError
 from hdphrs.form import form
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from hdphrs.cli.checks import check_exclusive, check_ledger, check_program, check_report, check_trace
-from hdphrs.cli.output import say
 from hdphrs.cli.values import command_words, hourly, memory, silence, size, span, times
 from hdphrs.cluster.hosts import LOCALHOST, SLOTS_MAX, Host, read_hosts
 from hdphrs.cluster.plan import NodePlan, plan_nodes
 from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, GRACE_S, LEDGER_BYTES_MAX, SEED_MAX, SEED_VARIABLE
+from hdphrs.console import say
 from hdphrs.errors import UsageError
 from hdphrs.records import dataclass
 from hdphrs.wire.settings import (

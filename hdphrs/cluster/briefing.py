@@ -29,16 +29,16 @@ class RootDescriptors:
 
     program: socket.socket
     status: int
-    """The pipe on which it says that all nodes have joined."""
+    """The pipe on which it says whom it has forked, and that all nodes have joined."""
     listener: socket.socket | None
     """None for a run of one node."""
-    leashes: tuple[socket.socket, ...]
-    """Of the nodes that it forks."""
+    leashes: tuple[int, ...]
+    """The reading ends of those of the nodes that it forks."""
 
     @property
     def numbers(self) -> list[int]:
-        listener = [] if self.listener is None else [self.listener]
-        return [self.program.fileno(), self.status, *[each.fileno() for each in (*listener, *self.leashes)]]
+        listener = [] if self.listener is None else [self.listener.fileno()]
+        return [self.program.fileno(), self.status, *listener, *self.leashes]
 
     def close(self) -> None:
         """Close our copies, so that the root's death closes the last ones."""
@@ -47,7 +47,7 @@ class RootDescriptors:
         if self.listener is not None:
             self.listener.close()
         for leash in self.leashes:
-            leash.close()
+            os.close(leash)
 
 
 def brief_nodes(options: RunOptions, root: RootDescriptors) -> list[NodeSettings]:
@@ -97,7 +97,7 @@ def brief_nodes(options: RunOptions, root: RootDescriptors) -> list[NodeSettings
         program_fd=root.program.fileno(),
         status_fd=root.status,
         listen_fd=None if root.listener is None else root.listener.fileno(),
-        forks=tuple(leash.fileno() for leash in root.leashes),
+        forks=root.leashes,
         report=options.report,
         ledger_location=options.ledger,
         ledger_bytes_max=options.ledger_bytes_max,

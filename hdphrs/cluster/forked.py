@@ -1,14 +1,13 @@
 """A node of this host that the root node forks, as the launcher holds it (decision 35).
 
 What lives here: which nodes these are, and watching and ending one.  It is a child of the launcher, which takes it on
-(`orphans.py`), but only it knows its process id: it says that on its leash, which here is a socket.
+(`orphans.py`), and hears from the root which process it is.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-import socket
 import sys
 from contextlib import suppress
 
@@ -16,34 +15,35 @@ from hdphrs.cluster.nodes import describe_status
 from hdphrs.cluster.plan import NodePlan
 from hdphrs.wire.settings import NodeSettings, encode_settings
 
-_PID_BYTES_MAX = 32
 
-
-def is_forked(plan: NodePlan, root: NodePlan) -> bool:
-    """Whether this node, which is not the root, can be a copy of that."""
+def can_be_forked(plan: NodePlan, root: NodePlan) -> bool:
+    """Whether this node, which is not the root, may be a copy of that."""
     return sys.platform == "linux" and not plan.remote and plan.python is None and root.python is None
 
 
 class ForkedNode:
     """A node on this host.  Its output goes where ours goes."""
 
-    def __init__(self, plan: NodePlan, settings: NodeSettings, leash: socket.socket) -> None:
-        """The root has, or will have, the other end of its leash."""
+    def __init__(self, plan: NodePlan, settings: NodeSettings, leash: int) -> None:
+        """The root is to have the other end of its leash, a pipe, which is still open here too: so its settings, a few
+        kilobytes, can be written before anybody reads them."""
         self._host = plan.host
         self._pid: int | None = None
-        self._leash = leash
+        self._leash = open(leash, "wb", buffering=0)  # noqa: SIM115 - for as long as the node lives
+        self._leash.write(encode_settings(settings))
         self.returncode: int | None = None
-        with suppress(OSError):  # the root has died already; whoever waits for it will see how
-            leash.sendall(encode_settings(settings))
-        leash.setblocking(False)
+
+    def begin(self, pid: int) -> None:
+        """The root has forked it."""
+        self._pid = pid
 
     @property
     def label(self) -> str:
         return f"node on {self._host} ({'forked by the root node' if self._pid is None else f'pid {self._pid}'})"
 
     def poll(self) -> int | None:
-        self._hear()
-        return self._reap(os.WNOHANG)
+        """Look whether it has ended; one that has not begun has not."""
+        return self._wait(os.WNOHANG)
 
     def why_not_started(self) -> str:
         return f"the {self.label} ended during start-up ({describe_status(self.returncode or 0)})"
@@ -58,26 +58,19 @@ class ForkedNode:
         """Nothing was held back."""
 
     def release(self) -> None:
-        self._hear()
         self._leash.close()
 
     def destroy(self) -> None:
-        if self._pid is not None and self.poll() is None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._pid, signal.SIGKILL)
-        self._reap(0)
         self.release()
+        if self._pid is not None and self.poll() is None:
+            for end in (os.killpg, os.kill):  # it may not have come to lead a group
+                with suppress(ProcessLookupError):
+                    end(self._pid, signal.SIGKILL)
+        self._wait(0)
 
-    def _hear(self) -> None:
-        """Who it is.  If it has not said so before its leash ends it was never forked, and the root tells why."""
-        if self._pid is None and self._leash.fileno() >= 0:
-            with suppress(OSError):
-                self._pid = int(self._leash.recv(_PID_BYTES_MAX) or 0) or None
-
-    def _reap(self, options: int) -> int | None:
+    def _wait(self, options: int) -> int | None:
         if self._pid is not None and self.returncode is None:
-            with suppress(ChildProcessError):  # for a moment it is still another one's
-                pid, status = os.waitpid(self._pid, options)
-                if pid:
-                    self.returncode = os.waitstatus_to_exitcode(status)
+            pid, status = os.waitpid(self._pid, options)
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
         return self.returncode

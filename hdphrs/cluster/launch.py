@@ -1,12 +1,12 @@
-"""`hdphrs run`: starts everything at once, watches it, and leaves nothing behind.
+"""`hdphrs run`: starts everything, watches it, and leaves nothing behind.
 
     launcher ── leash ──▶ root node ◀── program link ──▶ program ◀── leash ── launcher
-        ├───── leash ──▶ node, node, ...        (this host; forked by the root, or by us if they have another Python)
+        ├───── leash ──▶ node, node, ...        (this host; forked by the root, unless a Python is named for them)
         └── ssh, leash ─▶ node, node, ...        (other hosts)
 
 The launcher is one thread around one selector: signals and dead children wake it through a pipe.  It makes the
 sockets between root and program, and the one that the root listens on, before anybody is started; so every address is
-known beforehand and all processes start side by side.  It uses neither trio nor TLS: what it imports delays the start
+known beforehand and processes start side by side.  It uses neither trio nor TLS: what it imports delays the start
 of everything.
 """
 
@@ -19,12 +19,14 @@ import signal
 import socket
 import subprocess
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from hdphrs.cluster.addresses import listen
 from hdphrs.cluster.briefing import RootDescriptors, brief_nodes
-from hdphrs.cluster.forked import ForkedNode, is_forked
+from hdphrs.cluster.forked import ForkedNode, can_be_forked
+from hdphrs.cluster.lines import LineReader
 from hdphrs.cluster.nodes import LocalNode, Node, RemoteNode, describe_status
 from hdphrs.cluster.options import RunOptions
 from hdphrs.cluster.orphans import taking_on
@@ -34,7 +36,7 @@ from hdphrs.cluster.signals import wakened_by_signals
 from hdphrs.config import JOIN_DEADLINE_S, LEDGER_END_S
 from hdphrs.errors import StartError
 from hdphrs.wire.files import allow_many
-from hdphrs.wire.settings import TOLD_STATUS, NodeSettings
+from hdphrs.wire.settings import READY, TOLD_STATUS, NodeSettings
 
 START_DEADLINE_S = JOIN_DEADLINE_S + 5.0
 """Our own patience, longer than that of the nodes, which know better what keeps them."""
@@ -47,8 +49,6 @@ FAREWELL_S_MAX = 0.5
 
 ROOT_LOST_STATUS = 1
 """Exit status of a program that the loss of the root node has ended."""
-
-_READY = b"ready\n"
 
 
 class Saboteur(Protocol):
@@ -77,13 +77,18 @@ class Launcher:
         self._saboteur = saboteur
         self._selector = selectors.DefaultSelector()
         root, *others = options.nodes
-        self._is_forked = [is_forked(plan, root) for plan in others]
+        self._forked = [can_be_forked(plan, root) for plan in others]
+        """Which of the nodes after the root that forks."""
         self._nodes: list[Node] = []
+        self._unborn: deque[ForkedNode] = deque()
+        """Those that the root is to fork, in this order."""
         self._program: subprocess.Popen[bytes] | None = None
         self._early_signals: list[int] = []
         """Those that came before there was a program, Ctrl-C too."""
         self._leash: int | None = None
         self._status_fd: int | None = None
+        self._status: LineReader | None = None
+        """What the root says to us."""
         self._ready_at_s: float | None = None
         self._end_at_s: float | None = None
         self._told_to_end = False
@@ -102,13 +107,19 @@ class Launcher:
         """
         forget_outer_run()
         allow_many()
-        with wakened_by_signals(self._on_signal, ORDERS) as wakeup, self._selector:
+        with (
+            wakened_by_signals(self._on_signal, ORDERS) as wakeup,
+            self._selector,
+            contextlib.ExitStack() as until_ready,
+        ):
             self._selector.register(wakeup, selectors.EVENT_READ, lambda: os.read(wakeup, 4096))
             try:
-                with taking_on(wanted=any(self._is_forked)):
-                    program = self._start()
-                    if not self._await_ready(program):
-                        return program.returncode
+                if any(self._forked) and not until_ready.enter_context(taking_on()):
+                    self._forked = [False for _ in self._forked]
+                program = self._start()
+                if not self._await_ready(program):
+                    return program.returncode
+                until_ready.close()
                 return self._watch(program)
             finally:
                 self._clean_up()
@@ -121,16 +132,20 @@ class Launcher:
         plans = self._options.nodes
         several = len(plans) > 1
         remote = any(plan.remote for plan in plans)
-        leashes = [socket.socketpair() if forked else None for forked in self._is_forked]
+        leashes = [os.pipe() if forked else None for forked in self._forked]
         root = RootDescriptors(
             program=theirs,
             status=writing,
             listener=listen(beyond_loopback=remote) if several else None,
-            leashes=tuple(pair[1] for pair in leashes if pair),
+            leashes=tuple(leash[0] for leash in leashes if leash),
         )
+        self._status = LineReader(self._status_fd, self._hear_root)
         self._selector.register(self._status_fd, selectors.EVENT_READ, self._read_status)
         with ours, contextlib.closing(root):
             settings = brief_nodes(self._options, root)
+            others = list(zip(plans[1:], settings[1:], leashes, strict=True))
+            self._unborn.extend(ForkedNode(plan, told, leash[1]) for plan, told, leash in others if leash)
+            forked = iter(list(self._unborn))
             self._nodes.append(LocalNode(plans[0], settings[0], root.numbers))
             leash, self._leash = os.pipe()
             try:
@@ -141,17 +156,15 @@ class Launcher:
                 os.close(leash)
             for number in self._early_signals:
                 self._program.send_signal(number)
-            for plan, told, pair in zip(plans[1:], settings[1:], leashes, strict=True):
-                self._nodes.append(self._start_other(plan, told, pair and pair[0]))
+            for plan, told, has_leash in others:
+                self._nodes.append(next(forked) if has_leash else self._start_other(plan, told))
         if self._options.verbose:
             for node, plan in zip(self._nodes, plans, strict=True):
                 self._options.say(f"started {node.label}, {plan.slots or 'all'} schedulers")
             self._options.say(f"the seed of this run is {self._options.seed}; --seed {self._options.seed} repeats it")
         return self._program
 
-    def _start_other(self, plan: NodePlan, settings: NodeSettings, leash: socket.socket | None) -> Node:
-        if leash is not None:
-            return ForkedNode(plan, settings, leash)
+    def _start_other(self, plan: NodePlan, settings: NodeSettings) -> Node:
         if plan.remote:
             return RemoteNode(plan, settings, self._options.ssh, self._selector)
         return LocalNode(plan, settings)
@@ -182,26 +195,38 @@ class Launcher:
         return True
 
     def _read_status(self) -> None:
+        assert self._status is not None
         assert self._status_fd is not None
-        if os.read(self._status_fd, len(_READY)) == _READY:
+        if not self._status.read():
+            self._selector.unregister(self._status_fd)
+
+    def _hear_root(self, line: bytes) -> None:
+        word = line.decode().rstrip()
+        if word == READY:
             self._ready_at_s = time.monotonic()
-        self._selector.unregister(self._status_fd)  # that is all there is, or the root is gone
+        else:
+            self._unborn.popleft().begin(int(word))
 
     # ---- watching
 
     def _watch(self, program: subprocess.Popen[bytes]) -> int:
         """Wait for the program's end; its exit status, or that of a run whose root died."""
         root, *others = self._nodes
+        self._tell_deaths(others)  # what happens between the root's word and this wakes nobody any more
         while program.returncode is None:
             self._pump(self._until_next_kill())
             if root.returncode:
                 return self._root_lost(program)
             self._strike()
-            if self._options.verbose:
-                for node in [node for node in others if node.returncode]:
-                    others.remove(node)  # the root tells what it means for the run; how it died, only we know
-                    self._options.say(f"{node.label} died ({describe_status(node.returncode or 0)})")
+            self._tell_deaths(others)
         return program.returncode
+
+    def _tell_deaths(self, living: list[Node]) -> None:
+        """The root tells what a death means for the run; how a node died, only we know."""
+        for node in [node for node in living if node.returncode]:
+            living.remove(node)
+            if self._options.verbose:
+                self._options.say(f"{node.label} died ({describe_status(node.returncode or 0)})")
 
     def _until_next_kill(self) -> float | None:
         if self._saboteur is None or self._saboteur.next_s is None or self._ready_at_s is None:
@@ -249,9 +274,8 @@ class Launcher:
             if self._program is not None:
                 self._program.kill()
                 self._program.wait()
-        for fd in (self._leash, self._status_fd):
-            if fd is not None:
-                os.close(fd)
+        if self._leash is not None:
+            os.close(self._leash)
         if self._end_at_s is None:
             end_s = END_S_MAX if self._options.ledger is None else LEDGER_END_S
             self._end_at_s = time.monotonic() + end_s
@@ -259,10 +283,14 @@ class Launcher:
         within_s = min(AFTER_ROOT_S_MAX, self._end_at_s - time.monotonic())
         self._pump_until(lambda: self._ended(self._nodes), within_s)
         self._judge()
-        for node in self._nodes:
+        for node in (*self._unborn, *self._nodes):
             node.release()
         for node in self._nodes:
             node.destroy()
+            if self._status is not None:
+                self._status.read()  # whom the root, the first of them, had forked when it ended
+        if self._status_fd is not None:
+            os.close(self._status_fd)
 
     def _ended(self, nodes: Sequence[Node]) -> bool:
         return all(node.returncode is not None for node in nodes)

@@ -10,7 +10,7 @@ import os
 import random
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from hdphrs.config import LEDGER_PIECE_BYTE_COST_S, LEDGER_PIECE_COST_S, TERM_DEADLINE_S, CoreConfig
+from hdphrs.console import say
 from hdphrs.errors import HdphrsError, StartError
 from hdphrs.node.ahead import Ahead
 from hdphrs.node.crew import Crew, understand
 from hdphrs.node.driver import Driver, Feed
 from hdphrs.node.exchange import Exchange
-from hdphrs.node.life import say, start_crew
+from hdphrs.node.life import start_crew, tell_launcher
 from hdphrs.node.link import NodeLink
 from hdphrs.node.orders import obey_signals, watch_leash
 from hdphrs.node.process import SchedulerProcess
@@ -38,7 +39,7 @@ from hdphrs.transport.tcp import TcpTransport
 from hdphrs.wire import local
 from hdphrs.wire.items import pack_outcome
 from hdphrs.wire.page import Page
-from hdphrs.wire.settings import TOLD_STATUS, NodeSettings
+from hdphrs.wire.settings import READY, TOLD_STATUS, NodeSettings
 
 if TYPE_CHECKING:
     from hdphrs.node.ledger import Book
@@ -112,7 +113,9 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
                 await book.opened.wait()
             driver.tell_nodes()
             report.begun()
-            _tell_launcher(settings)  # before the program: what happens after its first words is no failure to start
+            tell_launcher(
+                settings, READY
+            )  # before the program: what happens after its first words is no failure to start
             crew.voices.forward = to_program.forward
             program.post([local.READY, settings.reliable, settings.ledger])
             program.flush()
@@ -346,10 +349,3 @@ def _made(messages: Sequence[list[Any]]) -> list[list[Any]]:
         elif message[0] == local.PLACE:
             items.append([message[1], message[3]])
     return items
-
-
-def _tell_launcher(settings: NodeSettings) -> None:
-    if settings.status_fd is not None:
-        with suppress(BrokenPipeError):  # the program may have ended, and the launcher with it
-            os.write(settings.status_fd, b"ready\n")
-        os.close(settings.status_fd)

@@ -11,8 +11,8 @@ from typing import Any, Final, Protocol, assert_never
 
 import trio
 
+from hdphrs.console import say
 from hdphrs.node.books import Work
-from hdphrs.node.life import say
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol.events import Event, Kept, Received, Suspected, Tick
 from hdphrs.protocol.messages import Keep, Message, Term

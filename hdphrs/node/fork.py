@@ -2,7 +2,7 @@
 another node of this host, made after that.
 
 What lives here: the child as its node holds it, with the methods of `subprocess.Popen` that are used of one; a copy
-that is nobody's child; and how a copy becomes what a new process would be (decisions 28 and 35).
+that is not its child; and how a copy becomes what a new process would be (decisions 28 and 35).
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from hdphrs.errors import StartError
 
 NOT_ENDED = 70
 """Exit status of a copy that has come back from what it was to do."""
+
+_PID_BYTES_MAX = 32
 
 
 class Fork:
@@ -58,8 +60,9 @@ class Fork:
             os.kill(self.pid, signal.SIGKILL)
 
 
-def fork_apart(live: Callable[[], NoReturn]) -> None:
-    """Start a process that is not our child, but that of who takes orphans on (`hdphrs/cluster/orphans.py`).
+def fork_apart(live: Callable[[], NoReturn]) -> int:
+    """Start a process that is not our child, but, when this returns, that of who takes orphans on
+    (`hdphrs/cluster/orphans.py`); its process id.
 
     Args:
         live: as for `Fork`.
@@ -67,20 +70,28 @@ def fork_apart(live: Callable[[], NoReturn]) -> None:
     Raises:
         StartError: the system has no room for another process.
     """
+    reading, writing = os.pipe()
 
     def leave_alone() -> NoReturn:
         try:
-            Fork(live)
+            said = Fork(live).pid
         except OSError as error:
-            os._exit(error.errno or NOT_ENDED)
+            said = -(error.errno or 0)
+        os.write(writing, b"%d" % said)
         os._exit(0)
 
     try:
-        status = Fork(leave_alone).wait()
-    except OSError as error:
-        status = error.errno or NOT_ENDED
-    if status:
-        raise StartError(f"cannot start another node on this host: {os.strerror(status)}")
+        Fork(leave_alone).wait()
+        os.set_blocking(reading, False)
+        said = int(os.read(reading, _PID_BYTES_MAX))
+    except OSError as error:  # what was to fork it may have been killed
+        said = -(error.errno or 0)
+    finally:
+        os.close(reading)
+        os.close(writing)
+    if said <= 0:
+        raise StartError(f"cannot start another node on this host: {os.strerror(-said)}")
+    return said
 
 
 def become(words: Sequence[str], keep: Sequence[int], output: int | None, errors: int) -> None:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import NoReturn
 
+from hdphrs.console import say
 from hdphrs.errors import HdphrsError
 from hdphrs.node.fork import become, fork_apart
 from hdphrs.node.process import SchedulerProcess, start_scheduler
@@ -33,7 +34,7 @@ def begin() -> NoReturn:
         forks = sys.platform == "linux" and has_room() and settings.program_archive is None
         status = live(settings, forks=forks)
     except HdphrsError as error:
-        print(f"hdphrs: {error}", file=sys.stderr)
+        say(str(error))
         status = 1
     sys.stderr.flush()
     os._exit(status)
@@ -53,7 +54,7 @@ def live(settings: NodeSettings, *, forks: bool) -> int:
     from hdphrs.node.career import member, root
 
     for leash in settings.forks:
-        fork_apart(partial(_live_apart, settings, leash))
+        tell_launcher(settings, str(fork_apart(partial(_live_apart, settings, leash))))
         os.close(leash)
     return trio.run(root if settings.root else member, settings, page, processes)
 
@@ -65,8 +66,6 @@ def _live_apart(settings: NodeSettings, leash: int) -> NoReturn:
     become([NODE_MODULE, MEMBER], [leash], None, 2)
     os.dup2(leash, _LEASH)
     os.close(leash)
-    with suppress(OSError):  # the launcher is gone, and so will be this node
-        os.write(_LEASH, str(os.getpid()).encode())
     begin()
 
 
@@ -85,6 +84,8 @@ def start_crew(settings: NodeSettings, *, forked: bool = False) -> tuple[Page, l
     return page, [start_scheduler(page, number, settings, forked=forked) for number in range(settings.slots)]
 
 
-def say(sentence: str) -> None:
-    """Print one line for the user."""
-    print(f"hdphrs: {sentence}", file=sys.stderr, flush=True)
+def tell_launcher(settings: NodeSettings, word: str) -> None:
+    """Write a line that is meant for it (`NodeSettings.status_fd`)."""
+    if settings.status_fd is not None:
+        with suppress(BrokenPipeError):  # the program may have ended, and the launcher with it
+            os.write(settings.status_fd, f"{word}\n".encode())

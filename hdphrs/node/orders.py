@@ -11,8 +11,8 @@ import signal
 
 import trio
 
+from hdphrs.console import say
 from hdphrs.node.driver import Driver
-from hdphrs.node.life import say
 from hdphrs.protocol.effects import Halt
 from hdphrs.protocol.events import Leave, Terminate
 from hdphrs.protocol.tasks import ROOT

@@ -12,10 +12,10 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
 
+from hdphrs.console import say
 from hdphrs.node.books import Work, work_of
 from hdphrs.node.driver import work_beat_s
 from hdphrs.node.explain import Explained, NodeFigures
-from hdphrs.node.life import say
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.tasks import ROOT, Member, NodeId, Outcome, Parting
 from hdphrs.wire.page import Page

@@ -1,9 +1,10 @@
 """How a node process is started, and what it is told.
 
 What lives here: the settings of one node, their form on its standard input, and the one place that starts a node
-process.  A node reads one frame of settings from its standard input and then keeps that stream as its *leash*: its end
-means that the launcher is gone, the byte `LEASH_KILL` means "kill -9 yourself" (test mode).  So no secret is ever in
-an argument, an environment listing or a file, and no node outlives its launcher.
+process afresh (the root forks others of its host, `hdphrs/node/life.py`).  A node reads one frame of settings from its
+standard input and then keeps that stream as its *leash*: its end means that the launcher is gone, the byte `LEASH_KILL`
+means "kill -9 yourself" (test mode).  So no secret is ever in an argument, an environment listing or a file, and no
+node outlives its launcher.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ ROOT_NODE = "root"
 MEMBER = "member"
 """A node process is `python -m hdphrs.node KIND`: the kind is for who looks at the processes of a host.  That of a root
 which forks others goes on with their number."""
+
+READY = "ready"
+"""Said by the root node to the launcher."""
 
 TOLD_STATUS = 128 + signal.SIGTERM
 """Exit status of a root node that has ended the run because it was told to, by SIGTERM."""
@@ -113,9 +117,10 @@ class NodeSettings:
     listen_fd: int | None = None
     """Root: the inherited listening socket; None for a run of one node, which listens nowhere."""
     status_fd: int | None = None
-    """Root: where to write the line "ready" when all expected nodes have joined."""
+    """Root: where to write a line with the process id of each node that it has forked, in the order of `forks`, and the
+    line `READY` when all expected nodes have joined."""
     forks: tuple[int, ...] = ()
-    """Root: the leashes, inherited sockets, of other nodes of this host, which it forks (decision 35)."""
+    """Root: the leashes, inherited pipes, of other nodes of this host, which it forks (decision 35)."""
     report: str | None = None
     """Root: the file for the report in JSON."""
     root_addresses: tuple[tuple[str, int], ...] = ()

@@ -154,20 +154,17 @@ def test_what_the_interpreter_writes_for_perf_goes_nowhere_else(tmp_path: Path) 
 
 
 APART = """
-import ctypes, os, sys
+import os, sys
 from hdphrs.cluster.orphans import taking_on
 from hdphrs.node.fork import fork_apart
 
-reading, writing = os.pipe()
-
 def live():
-    os.write(writing, str(os.getpid()).encode())
     os._exit(7)
 
-with taking_on(wanted=True):
-    fork_apart(live)
-    pid = int(os.read(reading, 99))
-print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+opened = len(os.listdir("/proc/self/fd"))
+with taking_on() as works:
+    pid = fork_apart(live)
+print(works, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), len(os.listdir("/proc/self/fd")) - opened)
 
 mine = os.getpid()
 if sys.argv[1:]:
@@ -183,13 +180,13 @@ if sys.argv[1:]:
 
 def test_process_that_is_forked_apart_is_taken_on() -> None:
     completed = subprocess.run([sys.executable, "-c", APART], capture_output=True, text=True, check=True)
-    assert (completed.stdout, completed.stderr) == ("7\n", "")
+    assert (completed.stdout, completed.stderr) == ("True 7 0\n", "")
 
 
 @pytest.mark.parametrize("when", ["at once", "then"])
 def test_system_without_room_for_another_node_says_so(when: str) -> None:
     completed = subprocess.run([sys.executable, "-c", APART, when], capture_output=True, text=True, check=False)
-    assert completed.stdout == "7\n"
+    assert completed.stdout == "True 7 0\n"
     last = completed.stderr.splitlines()[-1]
     assert last.endswith("StartError: cannot start another node on this host: Resource temporarily unavailable")
     assert completed.stderr.count("Traceback") == 1, "of this script alone"
