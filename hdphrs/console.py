@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 
 _STDERR = 2
+_BREAK = re.compile(r"\s*\n\s*")
 
 
 def say(line: str) -> None:
     """Print one line; the write is one, so that lines of several processes do not mix."""
     with contextlib.suppress(OSError):  # closed, or nobody reads it
-        os.write(_STDERR, f"hdphrs: {' '.join(line.split())}\n".encode(errors="backslashreplace"))
+        os.write(_STDERR, f"hdphrs: {_BREAK.sub(' ', line.rstrip())}\n".encode(errors="backslashreplace"))
