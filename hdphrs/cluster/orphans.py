@@ -21,5 +21,7 @@ def taking_on() -> Iterator[bool]:
     import ctypes  # which takes long, and most runs need not
 
     prctl = ctypes.CDLL(None).prctl
-    yield prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
-    prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+    try:
+        yield prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    finally:
+        prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
