@@ -111,7 +111,7 @@ def test_launcher_that_is_told_to_end_before_the_nodes_are_forked_leaves_none(st
     run.process.terminate()
     status, _, errors = run.finish()
     assert (status, "Traceback" in errors) == (-signal.SIGTERM, False)
-    assert not run.processes()
+    run.assert_nothing_left()
 
 
 def test_root_that_dies_while_it_starts_is_what_is_told(start: Start, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_root_that_dies_while_it_starts_is_what_is_told(start: Start, tmp_path: 
     status, output, errors = run.finish()
     assert (status, output) == (1, "")
     assert re.fullmatch(r"hdphrs: the root node on localhost \(pid [0-9]+\) ended .*\(killed by SIGKILL\)\n", errors)
-    assert not run.processes()
+    run.assert_nothing_left()
 
 
 Leashed = tuple[ForkedNode, BinaryIO]
