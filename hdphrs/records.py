@@ -7,7 +7,7 @@ Theory of operation
 -------------------
 
 That one compiles six methods of a class one by one.  A node makes some hundred such classes before it can do anything;
-here each costs one compilation, when its `__new__` is first looked for; of most of them that is never (decision 28).
+here each costs one compilation, when its `__new__` is first looked for; half of them wait for long (decision 28).
 
 And it fills a frozen record by `object.__setattr__`, field by field, which for nine fields takes four times as long as
 assignments do.  Here the values are assigned to a nameless

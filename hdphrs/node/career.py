@@ -113,9 +113,8 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
                 await book.opened.wait()
             driver.tell_nodes()
             report.begun()
-            tell_launcher(
-                settings, READY
-            )  # before the program: what happens after its first words is no failure to start
+            # Before the program: what happens after its first words is no failure to start.
+            tell_launcher(settings, READY)
             crew.voices.forward = to_program.forward
             program.post([local.READY, settings.reliable, settings.ledger])
             program.flush()
