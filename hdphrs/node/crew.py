@@ -25,7 +25,7 @@ from hdphrs.node.fork import Fork
 from hdphrs.node.nudges import Nudges
 from hdphrs.node.oom import OomWitness
 from hdphrs.node.process import SchedulerProcess, start_scheduler
-from hdphrs.node.scheduler import NOBODY, Named, Scheduler
+from hdphrs.node.scheduler import NOBODY, Behind, Named, Scheduler
 from hdphrs.node.voices import Voices
 from hdphrs.protocol.events import (
     Begun,
@@ -360,6 +360,9 @@ class Crew:
             case [local.STUCK, serial, name, path]:
                 if scheduler.process.line.running == serial:
                     scheduler.replace(Named(name, path))
+                return None
+            case [local.BEHIND, serial, bundle, path]:
+                scheduler.behind[serial] = Behind(bundle, path)
                 return None
             case [local.ABOUT, serial, summary]:
                 scheduler.arguments[serial] = summary

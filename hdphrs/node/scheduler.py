@@ -16,7 +16,7 @@ from hdphrs.node.link import NodeLink
 from hdphrs.node.process import SchedulerProcess
 from hdphrs.node.voices import Speaker, Voices
 from hdphrs.protocol.tasks import Crash, Origin, Spark, Task, TaskRef
-from hdphrs.wire.bundle import is_bundle
+from hdphrs.wire.bundle import MARK, is_bundle
 
 ENDED_MAX = 1024
 """Ended tasks of one scheduler that are remembered."""
@@ -27,6 +27,15 @@ class Named(NamedTuple):
 
     name: str
     path: bytes
+
+
+class Behind(NamedTuple):
+    """The call of a bundle that a cancelled task descends from, as its scheduler says."""
+
+    serial: int
+    """Of the bundle; 0 if there is none."""
+    call: bytes
+    """Its path."""
 
 
 class Ended(NamedTuple):
@@ -69,6 +78,8 @@ class Scheduler:
         """The cancelled task because of which its process was ended."""
         self.unwanted: set[tuple[TaskRef, int]] = set()
         """Of what it has got, what is cancelled."""
+        self.behind: dict[int, Behind] = {}
+        """By serial, of those that are cancelled and had begun."""
         self._serials: dict[tuple[TaskRef, int], int] = {}
 
     def begin(self) -> None:
@@ -101,14 +112,31 @@ class Scheduler:
         return Named(spark.task.name, b"" if is_bundle(spark.task.path) else spark.task.path)
 
     def above(self, path: bytes, running: int) -> Spark | None:
-        """The nearest ancestor of a task that it has got, and that somebody wants; or a bundle that may hold one: that
-        which had the core, if one had."""
+        """The nearest ancestor of a cancelled task that it has got, and that somebody wants, or the bundle of it.
+
+        If the scheduler has not said which bundle that is, since something kept even its helper thread from running, it
+        may be any.
+
+        Args:
+            path: of the task, which is what `running` stands for, or was spawned by that on its scheduler.
+            running: the serial of what had the core.
+        """
         wanted = {serial: self.handed[serial] for copy, serial in self._serials.items() if copy not in self.unwanted}
-        above = [spark for spark in wanted.values() if path.startswith(spark.task.path) and path != spark.task.path]
-        if above:
-            return max(above, key=lambda spark: len(spark.task.path))
         bundles = {serial: spark for serial, spark in wanted.items() if is_bundle(spark.task.path)}
-        return bundles.get(running, next(iter(bundles.values()), None))
+        if running in bundles:
+            return bundles[running]
+        path = path.removeprefix(MARK)  # of a bundle, it is that of its first call
+        above = {
+            spark.task.path: spark
+            for spark in wanted.values()
+            if path.startswith(spark.task.path) and path != spark.task.path
+        }
+        behind = self.behind.get(running)
+        if behind is not None and behind.serial in bundles:
+            above[behind.call] = bundles[behind.serial]
+        if above:
+            return above[max(above, key=len)]
+        return next(iter(bundles.values()), None) if behind is None else None
 
     @property
     def owes_an_answer(self) -> bool:
@@ -125,6 +153,7 @@ class Scheduler:
         """It has answered, or given back, this task."""
         serial = self._serials.pop((ref, replica))
         self.unwanted.discard((ref, replica))
+        self.behind.pop(serial, None)
         spark = self.handed.pop(serial)
         self.ended[serial] = Ended(Named(spark.task.name, spark.task.path), spark.crashes)
         if len(self.ended) > ENDED_MAX:

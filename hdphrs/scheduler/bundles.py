@@ -327,6 +327,17 @@ class Bundles:
                 bundle.returned.clear()
                 self._settle(bundle)
 
+    def behind(self, path: bytes) -> tuple[int, bytes]:
+        """The nearest call above a task: the serial of its bundle, and its path; 0 and nothing if there is none."""
+        above = [
+            (bundle.serial, call)
+            for bundle in list(self._begun)
+            if path.startswith(bundle.calls.parent)
+            for call in map(bundle.calls.path, range(len(bundle.calls.indices)))
+            if path.startswith(call) and path != call
+        ]
+        return max(above, key=lambda one: len(one[1]), default=(0, b""))
+
     def parts(self) -> list[list[Any]]:
         """What their makers are to know of bundles that have not been answered, as messages, and counts."""
         messages: list[list[Any]] = []

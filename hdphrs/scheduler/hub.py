@@ -112,7 +112,7 @@ class Hub:
             refuses=explain,
             roster=self.roster,
         )
-        self._stopper = Stopper(self._exporter, self._meter, line, self._bundles, self._answers.add)
+        self._stopper = Stopper(self._exporter, self._meter, line, self._bundles, answer=self._answers.add, tell=tell)
         self._helper = Helper(
             control,
             line,

@@ -4,8 +4,9 @@ What lives here: which tasks are to end, and what of theirs can end at once: spa
 are away, assigned tasks that have not started.  A task that has started raises `Cancelled` at its next spawn or get,
 again and again until it ends.  Main and helper thread may stop at the same time; what either takes is taken.
 
-The node sees to it that a task ends which it has handed over.  Of the others it knows nothing, so the helper thread
-looks whether one keeps the core for longer than the grace, and says so.
+The node sees to it that a task ends which it has handed over; it is told which call of a bundle such a task descends
+from, since it cannot look into bundles.  Of the others it knows nothing, so the helper thread looks whether one keeps
+the core for longer than the grace, and says so.
 """
 
 from __future__ import annotations
@@ -35,9 +36,20 @@ class Stopper:
     """Those of one scheduler."""
 
     def __init__(
-        self, exporter: Exporter, meter: Meter, line: Line, bundles: Bundles, answer: Callable[[list[Any]], None]
+        self,
+        exporter: Exporter,
+        meter: Meter,
+        line: Line,
+        bundles: Bundles,
+        *,
+        answer: Callable[[list[Any]], None],
+        tell: Callable[..., None],
     ) -> None:
-        """`answer` takes the result of an assigned task."""
+        """
+        Args:
+            answer: takes the result of an assigned task.
+            tell: takes what the node is to know at once.
+        """
         self.stopping: dict[Future[Any], float] = {}
         """Tasks that have started and are to end; until when, if the node does not see to that."""
         self._exporter = exporter
@@ -45,6 +57,7 @@ class Stopper:
         self._line = line
         self._bundles = bundles
         self._answer = answer
+        self._tell = tell
 
     def stop_copies(self, copies: Iterable[Any]) -> None:
         """STOP: what the node wants no more, if it is still here."""
@@ -60,6 +73,7 @@ class Stopper:
         for future in self._meter.owners():
             if isinstance(future, Root) and future.copy in unwanted:
                 self.stop(future)
+                self._tell([local.BEHIND, future.assigned.serial, *self._bundles.behind(future.path)])
 
     def stop(self, task: Future[Any]) -> None:
         """A task that has started is to end, and all that it has spawned."""

@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from hdphrs.node.process import SchedulerProcess
-from hdphrs.node.scheduler import Scheduler
+from hdphrs.node.scheduler import Behind, Scheduler
 from hdphrs.node.voices import Voices
 from hdphrs.protocol.tasks import PROGRAM, ROOT, Origin, Spark, Task, TaskRef
 from hdphrs.wire.bundle import bundle_path
@@ -55,20 +55,51 @@ def unwanted(scheduler: Scheduler, spark: Spark) -> None:
 def test_nearest_ancestor_that_somebody_wants_is_above(scheduler: Scheduler) -> None:
     far, near = handed(scheduler, 1, b"a"), handed(scheduler, 2, PARENT)
     handed(scheduler, 3, b"b")
-    handed(scheduler, 4, PARENT + b"c")
+    unwanted(scheduler, handed(scheduler, 4, PARENT + b"c"))
     bundle(scheduler, 5)
-    assert scheduler.above(PARENT + b"c", running=5) is near
+    assert scheduler.above(PARENT + b"c", running=4) is near
+    assert scheduler.above(bundle_path(PARENT, 7), running=6) is near, "a bundle descends from the parent of its calls"
     unwanted(scheduler, near)
-    assert scheduler.above(PARENT + b"c", running=5) is far
+    assert scheduler.above(PARENT + b"c", running=4) is far
 
 
-def test_bundle_that_had_the_core_is_above_what_has_no_ancestor_here(scheduler: Scheduler) -> None:
+def test_bundle_that_has_the_core_is_above_what_its_calls_have_spawned(scheduler: Scheduler) -> None:
+    handed(scheduler, 1, b"a")
+    bundle(scheduler, 2)
+    other = bundle(scheduler, 3)
+    assert scheduler.above(PARENT + b"c", running=3) is other
+
+
+def test_bundle_is_above_that_the_scheduler_has_named(scheduler: Scheduler) -> None:
+    ancestor = handed(scheduler, 1, b"a")
+    bundle(scheduler, 2)
+    other = bundle(scheduler, 3)
+    unwanted(scheduler, handed(scheduler, 4, PARENT + b"c"))
+    scheduler.behind[4] = Behind(3, PARENT)
+    assert scheduler.above(PARENT + b"c", running=4) is other
+    near = handed(scheduler, 5, PARENT + b"b")
+    assert scheduler.above(PARENT + b"bc", running=4) is near, "it is below the call"
+    unwanted(scheduler, near)
+    unwanted(scheduler, other)
+    assert scheduler.above(PARENT + b"c", running=4) is ancestor
+
+
+def test_no_bundle_is_above_if_the_scheduler_has_said_so(scheduler: Scheduler) -> None:
+    bundle(scheduler, 1)
+    child = handed(scheduler, 2, PARENT)
+    unwanted(scheduler, child)
+    scheduler.behind[2] = Behind(0, b"")
+    assert scheduler.above(PARENT, running=2) is None
+    scheduler.take_back(child.ref, child.replica)
+    assert not scheduler.behind, "nothing is remembered of what is over"
+
+
+def test_any_bundle_may_be_above_if_the_scheduler_could_not_say(scheduler: Scheduler) -> None:
     assert scheduler.above(PARENT, running=0) is None
     one, other = bundle(scheduler, 1), bundle(scheduler, 2)
-    handed(scheduler, 3, b"b")
-    assert scheduler.above(PARENT, running=2) is other
-    assert scheduler.above(PARENT, running=3) is one, "one that may hold it, if none had the core"
+    unwanted(scheduler, handed(scheduler, 3, PARENT))
+    assert scheduler.above(PARENT, running=3) is one
     unwanted(scheduler, one)
-    assert scheduler.above(PARENT, running=1) is other
+    assert scheduler.above(PARENT, running=3) is other
     unwanted(scheduler, other)
-    assert scheduler.above(PARENT, running=2) is None
+    assert scheduler.above(PARENT, running=3) is None

@@ -13,14 +13,15 @@ from typing import Any
 
 import pytest
 
-from hdphrs import get, spawn
+from hdphrs import get, spawn, spawn_at
 from hdphrs.protocol.paths import PROGRAM_PATH, index_of
-from hdphrs.protocol.tasks import PROGRAM, ROOT, Crash, Outcome, Spark, Task, TaskRef
+from hdphrs.protocol.tasks import PROGRAM, ROOT, Crash, Origin, Outcome, Spark, Task, TaskRef
 from hdphrs.scheduler.assigned import path_of
 from hdphrs.scheduler.habits import SOON_S
 from hdphrs.wire import local
 from hdphrs.wire.bundle import RETURNED, Answer, Calls, bundle_path, pack_calls, unpack_answer
-from hdphrs.wire.items import pack_outcome, pack_spark, unpack_outcome, unpack_piece
+from hdphrs.wire.items import pack_outcome, pack_spark, unpack_outcome, unpack_piece, unpack_task
+from hdphrs.wire.page import LOOK
 from hdphrs.wire.values import dump_result, load_outcome
 from tests.scheduler.test_process import FakeNode
 
@@ -215,6 +216,7 @@ def test_a_bundle_that_was_cancelled_stops_the_call_that_runs_and_begins_no_othe
     copy = begin(node, tmp_path / "0", spin_and_spawn, *[(str(tmp_path), n) for n in range(5)])
     node.link.send([local.STOP, [copy]])
     node.process.control.send(b"!")
+    assert node.hear(local.BEHIND, local.CALLED)[2:] == [0, b""]
     got = answer(node)
     assert got is not None
     assert isinstance(value_of(got.others[0]), BaseException)
@@ -225,6 +227,29 @@ def spin_and_spawn(folder: str, n: int) -> None:
     Path(folder, str(n)).touch()
     while True:
         spawn(abs, n)
+
+
+def test_node_is_told_which_call_a_cancelled_task_descends_from(node: FakeNode, tmp_path: Path) -> None:
+    """It has been sent away, and has come back to the scheduler on which its parent waits for it."""
+    [_, _, serial], _ = begin(node, tmp_path / "waits", wait_for_placed, *[(str(tmp_path), n) for n in range(3)])
+    node.serial += 1
+    path = unpack_task(node.hear(local.PLACE, local.KEEP, local.CALLED)[3]).path
+    code, payload = node.book.encode("f", spin_and_spawn, (str(tmp_path), 0), {})
+    ref = TaskRef(ROOT, Origin(1), 0)
+    node.link.send([local.START, [[node.serial, pack_spark(Spark(ref, 0, Task("f", path, code, payload)))]]])
+    node.wait_for(tmp_path / "0")
+    node.link.send([local.STOP, [[list(ref), 0]]])
+    node.process.control.send(LOOK)
+    said = node.hear(local.BEHIND, local.CALLED)
+    assert said == [local.BEHIND, node.serial, serial, bytes((FIRST,))]
+
+
+def wait_for_placed(folder: str, n: int) -> None:
+    """The first call waits for a child."""
+    if n == 0:
+        future = spawn_at(ROOT, spin_and_spawn, folder, 0)
+        Path(folder, "waits").touch()
+        get(future)
 
 
 def test_a_call_counts_as_a_task_that_was_run(node: FakeNode) -> None:

@@ -27,7 +27,7 @@ from hdphrs.wire.values import dump_result, load_outcome
 DEADLINE_S = 60.0
 
 
-SKIPPED = (local.HUNGRY, local.READY, local.CODE, local.ABOUT, local.REUSED, local.KEEP)
+SKIPPED = (local.HUNGRY, local.READY, local.CODE, local.ABOUT, local.REUSED, local.BEHIND, local.KEEP)
 """The last: whatever child the scheduler was held up in has run for long, and is kept."""
 
 
