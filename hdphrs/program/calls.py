@@ -336,8 +336,7 @@ class Calls:
         if answer is None:
             self._send_again(empty, bundle.kind.solitary)
             return
-        count = len(bundle.futures)
-        bundle.kind.learn(outcome.cost_s / count, len(outcome.data) // count)
+        bundle.kind.learn(outcome.cost_s, len(outcome.data), len(bundle.futures))
         others, fill = answer.others, self._fill
         status = HERE if self._said else DONE
         again = []

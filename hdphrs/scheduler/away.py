@@ -107,8 +107,7 @@ class Away:
         if answer is None:
             return [], empty
         if self.expected is not None:
-            count = len(self.futures)
-            self.expected.learn(outcome.cost_s / count, len(outcome.data) // count)
+            self.expected.learn(outcome.cost_s, len(outcome.data), len(self.futures))
         again = []
         full = []
         for place in empty:

@@ -79,8 +79,11 @@ class Exporter:
             most = self.pace.allow()
             if most == 0:
                 return
+            most *= (
+                self._gatherer.room()
+            )  # which pickles a function that is new: that is no part of what each export takes
             began_s = thread_time()
-            slots = self._give(_take_old(most * self._gatherer.room()), together=True)
+            slots = self._give(_take_old(most), together=True)
             if slots is None:
                 self._line.demand = self._line.wanted
             elif slots:

@@ -444,8 +444,11 @@ class Hub:
         account = self._meter.open(future)
         if self._strands is not None:
             self._strands.begin(account)
-        self._enter(future, account)
         try:
+            if not self._shelf.has(task.code):
+                self._enter(future, None)  # it is not the work of this task to load what others need too
+                self._shelf.function(task.name, task.code)
+            self._enter(future, account)
             function, args, kwargs = self._shelf.decode(task.name, task.code, task.payload)
         except CannotTravelError as refusal:
             packed = pack_outcome(dump_error(task.name, refusal))

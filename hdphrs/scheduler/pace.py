@@ -25,7 +25,7 @@ MEMORY = 16
 """Tasks that came back lately, by which the next ones are judged."""
 
 CREDIT_S = 5e-3
-"""What the first are taken to have been worth, before any has come back."""
+"""What the first are taken to have been worth before any has come back, and half of that with each that has."""
 
 AWAY_S = 3e-3
 """One that has been away for so long is not tiny, though nobody knows yet how long it takes."""
@@ -45,10 +45,15 @@ class Pace:
         """Until then nothing is exported on demand; not 0 until its end has been noticed."""
         self._clock = clock
         self._most = 1
-        self._worth_s = CREDIT_S
+        self._credit_s = CREDIT_S
+        self._worth_s = 0.0
         self._took_s = 0.0
         self._out: dict[int, _Sent] = {}
         """By slot, oldest first."""
+        self._heard_s = 0.0
+        """When the last one came back."""
+        self._overtaken = -1
+        """Slot of the oldest one out, when one that had left after it came back."""
 
     @property
     def is_resting(self) -> bool:
@@ -84,11 +89,16 @@ class Pace:
         sent = self._out.pop(slot, None)
         if sent is None:
             return False
+        self._heard_s = self._clock()
+        oldest = next(iter(self._out), slot)
+        if oldest < slot:
+            self._overtaken = oldest
+        self._credit_s /= 2
         self._worth_s += cost_s - self._worth_s / MEMORY
         self._took_s += sent.took_s - self._took_s / MEMORY
         if not self.rest_until_s or not self._pays():
             return False
-        self.rest_until_s = self._clock()  # so its end is still to be noticed
+        self.rest_until_s = self._heard_s  # so its end is still to be noticed
         return True
 
     def forget(self, slots: Iterable[int]) -> None:
@@ -97,8 +107,9 @@ class Pace:
             self._out.pop(slot, None)
 
     def _pays(self) -> bool:
-        if self._worth_s >= PAYS * self._took_s:
+        if self._credit_s + self._worth_s >= PAYS * self._took_s:
             return True
-        for sent in list(self._out.values())[:1]:
-            return self._clock() - sent.at_s >= AWAY_S + PAYS * sent.took_s
+        for slot, sent in list(self._out.items())[:1]:  # if others come back, it may just wait for its turn behind them
+            since_s = sent.at_s if slot == self._overtaken else max(sent.at_s, self._heard_s)
+            return self._clock() - since_s >= AWAY_S + PAYS * sent.took_s
         return False

@@ -65,16 +65,21 @@ JUMP_S: Final = 20e-6
 class Expectation:
     """What calls of one function will take, by those that have come back."""
 
-    __slots__ = ("bytes", "cost_s")
+    __slots__ = ("bytes", "calls", "cost_s")
 
     def __init__(self) -> None:
         self.cost_s: float = -1.0
         """What a call takes; negative if nobody knows."""
         self.bytes: int = 0
         """How large a value is, pickled."""
+        self.calls: int = 0
+        """Those that have come back."""
 
-    def learn(self, cost_s: float, size: int) -> None:
-        """So it has been with a call, or with several on the average."""
+    def learn(self, cost_s: float, size: int, calls: int = 1) -> None:
+        """So it has been with so many together."""
+        self.calls += calls
+        cost_s /= calls
+        size //= calls
         if self.cost_s < 0:
             self.cost_s = cost_s
         else:
@@ -86,11 +91,12 @@ class Expectation:
         self.cost_s = JUMP_MAX * max(self.cost_s, JUMP_S)
 
     def fit(self, share: int) -> int:
-        """How many calls make a bundle; at most a share of what waits."""
+        """How many calls make a bundle; at most a share of what waits, and what has come back so far: the first calls
+        may tell little of the others."""
         if self.cost_s < 0:
             return 1
         by_time, by_size = int(BUNDLE_S / max(self.cost_s, 1e-9)), BUNDLE_BYTES_MAX // max(self.bytes, 1)
-        return max(1, min(share, CALLS_MAX, by_time, by_size))
+        return max(1, min(share, self.calls, CALLS_MAX, by_time, by_size))
 
 
 class Calls(NamedTuple):

@@ -113,8 +113,10 @@ def content_of(future: Future[Any]) -> object:
 
 
 def kind(name: str = "f", cost_s: float = CHEAP_S) -> Kind:
+    """One of which many calls have come back; none if it is not known what they take."""
     made = Kind(name, name.encode(), b"", True, CHANCE)
     made.cost_s = cost_s
+    made.calls = 0 if cost_s < 0 else 10 * CALLS_MAX
     return made
 
 
@@ -163,11 +165,17 @@ def test_a_bundle_is_as_long_as_its_calls_allow() -> None:
     assert kind(cost_s=0.0).fit(10_000) == CALLS_MAX
     assert kind(cost_s=-1.0).fit(1000) == 1
     assert kind().solitary.fit(1000) == 1
+    new = kind(cost_s=-1.0)
+    sizes = []
+    for _ in range(5):
+        sizes.append(new.fit(1000))
+        new.learn(sizes[-1] * CHEAP_S, 0, sizes[-1])
+    assert sizes == [1, 1, 2, 4, 8], "no more than have come back"
 
 
 def test_large_values_and_large_arguments_make_bundles_small() -> None:
     large = kind()
-    large.learn(CHEAP_S, BUNDLE_BYTES_MAX // 2)
+    large.learn(3 * CHEAP_S, 3 * BUNDLE_BYTES_MAX // 2, 3)
     assert large.fit(1000) == 2
     large.learn(CHEAP_S, 2 * BUNDLE_BYTES_MAX)
     assert large.fit(1000) == 1

@@ -36,6 +36,7 @@ from hdphrs.wire.values import dump_error, dump_result
 from tests.scheduler.test_export import Desk, assigned
 
 CHEAP_S = 2 * WORTH_S
+TAUGHT = 64
 
 
 def double(n: Any) -> Any:
@@ -73,11 +74,12 @@ class Node:
         return self.desk.exporter.arrived(slot, outcome)[1]
 
     def teach(self, function: Callable[..., Any] = double, cost_s: float = CHEAP_S) -> None:
-        """Let the desk know how long a function takes."""
-        future = spawn(function, 0)
-        (slot,) = self.export()
-        self.answer(slot, outcome_of(0, cost_s))
-        assert get(future) == 0
+        """Let the desk know how long a function takes, from so many calls that they say nothing of a bundle's size."""
+        for _ in range(TAUGHT):
+            future = spawn(function, 0)
+            (slot,) = self.export()
+            self.answer(slot, outcome_of(0, cost_s))
+            assert get(future) == 0
 
     def calls(self, slot: int) -> Calls:
         """Those of a bundle."""
@@ -115,6 +117,21 @@ def test_what_nobody_knows_leaves_alone_and_then_small_siblings_leave_together(n
     assert [*calls.arguments] == [(n,) for n in range(5)]
     assert node.answer(slot, answer_of([0, 2, 4, 6, 8])) == futures
     assert [get(future) for future in futures] == [0, 2, 4, 6, 8]
+
+
+def test_no_more_leave_together_than_have_come_back(node: Node) -> None:
+    """The first may tell little of the others."""
+    futures = [spawn(double, n) for n in range(1000)]
+    sizes = []
+    for _ in range(5):
+        slot, *others = node.export()
+        assert len(others) > 1
+        calls = node.calls(slot).arguments if is_bundle(node.tasks[slot].path) else []
+        sizes.append(max(1, len(calls)))
+        values: list[Any] = [2 * argument[0] for argument in calls if isinstance(argument, tuple)]
+        node.answer(slot, answer_of(values) if values else outcome_of(0))
+    assert sizes == [1, 1, 2, 4, 8]
+    assert get(futures[0]) == 0
 
 
 @pytest.mark.parametrize("cost_s", [BUNDLE_S, WORTH_S / 2])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from hdphrs.scheduler.pace import AWAY_S, EXPORT_MAX, SHARE, Pace
@@ -68,6 +70,16 @@ def test_few_tiny_tasks_leave_before_it_is_known_that_they_are() -> None:
     assert scheduler.exported < EXPORT_MAX
 
 
+def test_credit_is_gone_when_some_have_come_back() -> None:
+    """Seven leave, and one more by which it is seen that this does not pay."""
+    scheduler = Scheduler()
+    for _ in range(4):
+        for slot in scheduler.ask():
+            scheduler.pace.came_back(slot, 1e-6)
+    assert scheduler.exported == 1 + 2 + 4 + 1
+    assert scheduler.pace.is_resting
+
+
 def test_first_dear_task_after_tiny_ones_ends_the_rest() -> None:
     scheduler = Scheduler()
     scheduler.feed(1e-6, 1000)
@@ -87,6 +99,23 @@ def test_task_that_stays_away_for_long_is_not_tiny() -> None:
     scheduler.now_s += max(2 * AWAY_S, 2 * EXPORT_S / SHARE)
     sizes = [len(scheduler.ask()) for _ in range(4)]
     assert sizes == [1, 2, 4, 8]
+
+
+def sent_together(scheduler: Scheduler, back: Sequence[int]) -> int:
+    """Eight tasks leave at once, and some are back, one after the other, and were tiny; how many may leave then."""
+    scheduler.pace.left(list(range(8)), 8 * EXPORT_S)
+    for slot in back:
+        scheduler.now_s += AWAY_S / 2
+        scheduler.pace.came_back(slot, 1e-6)
+    return scheduler.pace.allow()
+
+
+def test_tiny_task_that_waits_for_its_turn_is_not_taken_for_one_that_takes_long() -> None:
+    assert sent_together(Scheduler(), range(7)) == 1
+
+
+def test_task_that_others_have_overtaken_takes_long() -> None:
+    assert sent_together(Scheduler(), range(1, 8)) == 2
 
 
 def test_large_task_pays_for_tiny_ones_that_left_with_it() -> None:

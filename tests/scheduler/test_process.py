@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
 import socket
 import subprocess
@@ -10,6 +11,8 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from time import monotonic
 from typing import Any
+
+import pytest
 
 from hdphrs import get, spawn
 from hdphrs.api import future as fast
@@ -278,6 +281,18 @@ def test_a_scheduler_ends_when_told_to(node: FakeNode) -> None:
 def test_careful_task_tells_its_arguments_before_it_runs(node: FakeNode) -> None:
     serial = node.start(fib, 1, careful=True)
     assert node.hear(local.ABOUT) == [local.ABOUT, serial, "1"]
+
+
+def test_loading_a_function_is_no_work_of_the_task_that_needs_it_first(
+    node: FakeNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what tasks have taken it is judged whether others are worth sending."""
+    (tmp_path / "slow_to_load.py").write_text("import time\ntime.sleep(0.2)\ndef same(n): return n\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    node.start(importlib.import_module("slow_to_load").same, 7)
+    [[_, _, outcome, *_]] = node.hear(local.RESULTS)[1]
+    assert load_outcome(unpack_outcome(outcome)) == (True, 7)
+    assert unpack_outcome(outcome).cost_s < 0.1
 
 
 def slow_parent(folder: Path) -> list[int]:
