@@ -362,7 +362,8 @@ class Crew:
                     scheduler.replace(Named(name, path))
                 return None
             case [local.BEHIND, serial, bundle, path]:
-                scheduler.behind[serial] = Behind(bundle, path)
+                if serial in scheduler.handed:  # else it has just ended
+                    scheduler.behind[serial] = Behind(bundle, path)
                 return None
             case [local.ABOUT, serial, summary]:
                 scheduler.arguments[serial] = summary

@@ -125,7 +125,7 @@ class Scheduler:
         bundles = {serial: spark for serial, spark in wanted.items() if is_bundle(spark.task.path)}
         if running in bundles:
             return bundles[running]
-        path = path.removeprefix(MARK)  # of a bundle, it is that of its first call
+        path = path.removeprefix(MARK)  # of a task's bundle, it is that of its first call
         above = {
             spark.task.path: spark
             for spark in wanted.values()

@@ -21,6 +21,7 @@ from hdphrs.errors import CannotTravelError
 from hdphrs.protocol.tasks import Outcome, Task, Verdict
 from hdphrs.scheduler.assigned import Assigned, path_of
 from hdphrs.scheduler.note import plain
+from hdphrs.scheduler.pace import WORTH_S
 from hdphrs.scheduler.reuse import fill
 from hdphrs.wire.bundle import (
     BUNDLE_BYTES_MAX,
@@ -43,9 +44,6 @@ Taken = list[tuple[Future[Any], Callable[..., Any]]]
 
 KINDS_MAX: Final = 1024
 """Functions of which it is remembered how long they take."""
-
-WORTH_S: Final = 40e-6
-"""What is expected to take less does not leave in bundles: it costs its scheduler more to send it than to run it."""
 
 
 class Away:

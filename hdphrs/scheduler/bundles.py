@@ -34,6 +34,7 @@ from typing import Any
 from hdphrs.api import future as fast
 from hdphrs.api.places import Roster
 from hdphrs.errors import CannotTravelError
+from hdphrs.protocol.paths import first_index, index_of
 from hdphrs.protocol.pieces import check_of
 from hdphrs.protocol.tasks import PROGRAM, Outcome, Piece, Spark, Verdict
 from hdphrs.scheduler.answers import DATA
@@ -329,14 +330,14 @@ class Bundles:
 
     def behind(self, path: bytes) -> tuple[int, bytes]:
         """The nearest call above a task: the serial of its bundle, and its path; 0 and nothing if there is none."""
-        above = [
-            (bundle.serial, call)
-            for bundle in list(self._begun)
-            if path.startswith(bundle.calls.parent)
-            for call in map(bundle.calls.path, range(len(bundle.calls.indices)))
-            if path.startswith(call) and path != call
-        ]
-        return max(above, key=lambda one: len(one[1]), default=(0, b""))
+        above = [(0, b"")]
+        for bundle in list(self._begun):
+            parent, indices, *_ = bundle.calls
+            if path.startswith(parent):
+                index = first_index(path[len(parent) :])
+                if parent + index != path and index_of(index) in indices:
+                    above.append((bundle.serial, parent + index))
+        return max(above, key=lambda one: len(one[1]))
 
     def parts(self) -> list[list[Any]]:
         """What their makers are to know of bundles that have not been answered, as messages, and counts."""

@@ -88,6 +88,7 @@ class Exporter:
                 self._line.demand = self._line.wanted
             elif slots:
                 self.pace.left(slots, thread_time() - began_s)
+                self.pace.forget(slot for slot in slots if slot not in self._away)  # the other thread has opened them
                 if self.pace.rest_until_s:
                     self.on_rest()
 
@@ -205,6 +206,7 @@ class Exporter:
             nothing if it was cancelled meanwhile.
         """
         away = self._away.pop(slot, None)
+        self.pace.forget((slot,))  # when it was read, the other thread was perhaps about to say that it has left
         if away is None:
             return None, []
         full, again = away.open(outcome)

@@ -25,7 +25,10 @@ MEMORY = 16
 """Tasks that came back lately, by which the next ones are judged."""
 
 CREDIT_S = 5e-3
-"""What the first are taken to have been worth before any has come back, and half of that with each that has."""
+"""What the first are taken to have been worth, until enough have come back, or a few that are tiny."""
+
+WORTH_S = 40e-6
+"""What takes less is tiny: even with many others it costs its scheduler more to send it than to run it."""
 
 AWAY_S = 3e-3
 """One that has been away for so long is not tiny, though nobody knows yet how long it takes."""
@@ -90,10 +93,10 @@ class Pace:
         if sent is None:
             return False
         self._heard_s = self._clock()
-        oldest = next(iter(self._out), slot)
-        if oldest < slot:
-            self._overtaken = oldest
-        self._credit_s /= 2
+        for oldest in list(self._out)[:1]:
+            if oldest < slot:
+                self._overtaken = oldest
+        self._credit_s *= 0.5 if cost_s < WORTH_S else 1 - 1 / MEMORY
         self._worth_s += cost_s - self._worth_s / MEMORY
         self._took_s += sent.took_s - self._took_s / MEMORY
         if not self.rest_until_s or not self._pays():

@@ -62,6 +62,10 @@ JUMP_S: Final = 20e-6
 """Less than this is no jump."""
 
 
+GROWTH: Final = 4
+"""A bundle has no more than so many times the calls that have come back: the first may tell little of the others."""
+
+
 class Expectation:
     """What calls of one function will take, by those that have come back."""
 
@@ -91,12 +95,11 @@ class Expectation:
         self.cost_s = JUMP_MAX * max(self.cost_s, JUMP_S)
 
     def fit(self, share: int) -> int:
-        """How many calls make a bundle; at most a share of what waits, and what has come back so far: the first calls
-        may tell little of the others."""
+        """How many calls make a bundle; at most a share of what waits."""
         if self.cost_s < 0:
             return 1
         by_time, by_size = int(BUNDLE_S / max(self.cost_s, 1e-9)), BUNDLE_BYTES_MAX // max(self.bytes, 1)
-        return max(1, min(share, self.calls, CALLS_MAX, by_time, by_size))
+        return max(1, min(share, GROWTH * self.calls, CALLS_MAX, by_time, by_size))
 
 
 class Calls(NamedTuple):

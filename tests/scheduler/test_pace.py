@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from hdphrs.scheduler.pace import AWAY_S, EXPORT_MAX, SHARE, Pace
+from hdphrs.scheduler.pace import AWAY_S, EXPORT_MAX, PAYS, SHARE, Pace
 
 EXPORT_S = 6e-5
 SPARK_S = 15e-6
@@ -71,13 +71,22 @@ def test_few_tiny_tasks_leave_before_it_is_known_that_they_are() -> None:
 
 
 def test_credit_is_gone_when_some_have_come_back() -> None:
-    """Seven leave, and one more by which it is seen that this does not pay."""
+    """Seven tiny ones leave, and one more by which it is seen that this does not pay."""
     scheduler = Scheduler()
     for _ in range(4):
         for slot in scheduler.ask():
             scheduler.pace.came_back(slot, 1e-6)
     assert scheduler.exported == 1 + 2 + 4 + 1
     assert scheduler.pace.is_resting
+
+
+def test_what_pays_only_if_many_leave_together_gets_that_far() -> None:
+    """One alone takes longer to export than it is worth, one of many does not."""
+    scheduler = Scheduler()
+    for _ in range(5):
+        scheduler.feed(PAYS * (EXPORT_S + SPARK_S) / 2, 1)
+    assert not scheduler.pace.is_resting
+    assert len(scheduler.ask()) == 32
 
 
 def test_first_dear_task_after_tiny_ones_ends_the_rest() -> None:
