@@ -562,7 +562,8 @@ class Hub:
                         self._waiting.wake(future)
                 case [local.START, sparks]:
                     self._hungry = False
-                    fast.sparks.extend(reversed([assigned(serial, local.spark_of(spark)) for serial, spark in sparks]))
+                    # Behind what waits already: it has been asked for ahead, again and again, and must not starve that.
+                    fast.sparks.extendleft([assigned(serial, local.spark_of(spark)) for serial, spark in sparks])
                 case [local.STOP, copies]:
                     self._hungry = False  # as with DELIVER
                     self._stopper.stop_copies(copies)

@@ -235,6 +235,20 @@ def test_many_tasks_wait_at_once_without_holding_the_scheduler(node: FakeNode) -
     assert sorted(values.values()) == sorted(i + i * i for i in range(waiting))
 
 
+def test_what_was_handed_over_later_does_not_begin_earlier(node: FakeNode, tmp_path: Path) -> None:
+    """A scheduler asks ahead: what it has would never begin if whatever comes went before it."""
+    node.start(spin, tmp_path)
+    node.wait_for(tmp_path / "spinning")
+    serials = [node.start(square, n) for n in range(4)]
+    pair = [node.spark(square, n) for n in range(2)]
+    node.link.send([local.START, pair])
+    (tmp_path / "go").touch()
+    begun: list[int] = []
+    while len(begun) < 7:
+        begun += [ref[2] for ref, *_ in node.hear(local.RESULTS)[1]]
+    assert begun[1:] == [*serials, *[serial for serial, _ in pair]]
+
+
 def test_tasks_that_wait_their_turn_are_given_back_on_request(node: FakeNode, tmp_path: Path) -> None:
     first = node.spark(spin, tmp_path)
     waiting = [node.spark(square, i) for i in range(6)]
