@@ -79,9 +79,7 @@ class Exporter:
             most = self.pace.allow()
             if most == 0:
                 return
-            most *= (
-                self._gatherer.room()
-            )  # which pickles a function that is new: that is no part of what each export takes
+            most *= self._gatherer.room()  # pickles a function that is new, which is no part of what each export takes
             began_s = thread_time()
             slots = self._give(_take_old(most), together=True)
             if slots is None:

@@ -7,8 +7,8 @@ Theory of operation
 
 Every greenlet of this process runs `_loop`: take a task, run it, again.  A task that must wait switches from the
 middle of its stack to an idle greenlet (or a new one), which goes on with the loop: resumed tasks first, then the
-deque, newest spark first, then the node.  So waiting holds neither the core nor anybody else's stack (`stacks.py`,
-`waiting.py`).
+deque, newest spark first and then what the node has handed over, as it came, then the node.  So waiting holds neither
+the core nor anybody else's stack (`stacks.py`, `waiting.py`).
 
 Results gather and leave in one frame (`answers.py`).  The helper thread does for a long task, which neither spawns nor
 gets, what the main thread would do at its next spawn or get (`helper.py`).

@@ -61,7 +61,6 @@ from it."""
 JUMP_S: Final = 20e-6
 """Less than this is no jump."""
 
-
 GROWTH: Final = 2
 """A bundle has no more than so many times the calls that have come back: the first may tell little of the others."""
 

@@ -40,10 +40,8 @@ CANCEL: Final = 17  # [CANCEL, [slot, ...]]: nobody waits for these futures any 
 ABOUT: Final = 14  # [ABOUT, serial, summary]: the arguments of a task that has crashed before, and is tried again
 BEGUN: Final = 19  # [BEGUN, ref, replica]: a task begins that may run for so long only
 STUCK: Final = 20  # [STUCK, serial, name, path]: its core is kept by a cancelled child, of this name and at this path
-BEHIND: Final = (
-    35  # [BEHIND, serial, bundle, path]: a task that has been cancelled while it ran is below the call at this
-)
-# path, of the bundle with this serial; both are empty if it is below none that has begun here
+BEHIND: Final = 35  # [BEHIND, serial, bundle, path]: a task that was cancelled while it ran descends from the call at
+# this path, of the bundle with that serial; 0 and nothing if from none that has begun here
 CALLED: Final = 33  # [CALLED, more, made]: calls of bundles that have been run beyond one for each bundle answered; and
 # of these, the sparks of tasks
 FOUND: Final = 30  # [FOUND, topic, rank, find], both ways: what a task of a search has found, see api/board.py
