@@ -105,7 +105,7 @@ class Pace:
         return True
 
     def forget(self, slots: Iterable[int]) -> None:
-        """These will not come back."""
+        """These are not waited for: they will not come back, or are here."""
         for slot in slots:
             self._out.pop(slot, None)
 
