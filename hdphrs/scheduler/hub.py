@@ -444,18 +444,18 @@ class Hub:
         account = self._meter.open(future)
         if self._strands is not None:
             self._strands.begin(account)
+        around = Account()  # what it takes to get a task in and out is no work of its own
+        self._enter(future, around)
         try:
-            if not self._shelf.has(task.code):
-                self._enter(future, None)  # it is not the work of this task to load what others need too
-                self._shelf.function(task.name, task.code)
-            self._enter(future, account)
             function, args, kwargs = self._shelf.decode(task.name, task.code, task.payload)
         except CannotTravelError as refusal:
             packed = pack_outcome(dump_error(task.name, refusal))
         else:
             if future.careful:
                 self._tell([local.ABOUT, future.serial, summary(args, kwargs)])
+            self._meter.enter(account)
             error, value = self._call(future, function, args, kwargs)
+            self._meter.enter(around)
             packed = pack_result(task.name, value) if error is None else pack_outcome(dump_error(task.name, error))
         self._enter(None, None)
         self._meter.close(future)

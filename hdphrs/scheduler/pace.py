@@ -21,14 +21,24 @@ the node and into another scheduler takes three times that again."""
 SHARE = 0.02
 """Of this scheduler's time may go into exports that do not pay."""
 
+PATIENCE = 2.0
+"""A rest is so many times as long as nothing has paid, if that is longer: an export costs more than it takes, since it
+wakes three processes, and takes the interpreter from whoever works."""
+
+REST_S_MAX = 30e-3
+"""But no longer than this, for that reason."""
+
 MEMORY = 16
 """Tasks that came back lately, by which the next ones are judged."""
 
 CREDIT_S = 5e-3
 """What the first are taken to have been worth, until enough have come back, or a few that are tiny."""
 
-WORTH_S = 40e-6
-"""What takes less is tiny: even with many others it costs its scheduler more to send it than to run it."""
+WORTH_S = 12e-6
+"""What takes less is tiny: even with many others it costs its scheduler about as much to send it as to run it."""
+
+TINY = 0.25
+"""What a tiny one leaves of the credit."""
 
 AWAY_S = 3e-3
 """One that has been away for so long is not tiny, though nobody knows yet how long it takes."""
@@ -43,10 +53,14 @@ class _Sent(NamedTuple):
 class Pace:
     """Of one scheduler; its two threads use it in turn."""
 
-    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = perf_counter, is_unread: Callable[[], bool] = lambda: False
+    ) -> None:
+        """`is_unread`: whether something has come that nobody has read, perhaps of what seems to be away."""
         self.rest_until_s: float = 0.0
         """Until then nothing is exported on demand; not 0 until its end has been noticed."""
         self._clock = clock
+        self._is_unread = is_unread
         self._most = 1
         self._credit_s = CREDIT_S
         self._worth_s = 0.0
@@ -57,6 +71,8 @@ class Pace:
         """When the last one came back."""
         self._overtaken = -1
         """Slot of the oldest one out, when one that had left after it came back."""
+        self._lost_since_s = 0.0
+        """Since when exports have not paid; 0 while they do."""
 
     @property
     def is_resting(self) -> bool:
@@ -80,8 +96,11 @@ class Pace:
             self._out[slot] = _Sent(now_s, took_s / len(slots))
         if self._pays():
             self._most = min(2 * self._most, EXPORT_MAX)
+            self._lost_since_s = 0.0
         else:
-            self.rest_until_s = now_s + took_s / SHARE
+            self._lost_since_s = self._lost_since_s or now_s
+            as_before_s = min(PATIENCE * (now_s - self._lost_since_s), REST_S_MAX)
+            self.rest_until_s = now_s + max(took_s / SHARE, as_before_s)
 
     def came_back(self, slot: int, cost_s: float) -> bool:
         """The outcome of a task has arrived, and so much work is behind it; one that was not exported does not count.
@@ -96,7 +115,7 @@ class Pace:
         for oldest in list(self._out)[:1]:
             if oldest < slot:
                 self._overtaken = oldest
-        self._credit_s *= 0.5 if cost_s < WORTH_S else 1 - 1 / MEMORY
+        self._credit_s *= TINY if cost_s < WORTH_S else 1 - 1 / MEMORY
         self._worth_s += cost_s - self._worth_s / MEMORY
         self._took_s += sent.took_s - self._took_s / MEMORY
         if not self.rest_until_s or not self._pays():
@@ -112,6 +131,8 @@ class Pace:
     def _pays(self) -> bool:
         if self._credit_s + self._worth_s >= PAYS * self._took_s:
             return True
+        if self._is_unread():
+            return False
         for slot, sent in list(self._out.items())[:1]:  # if others come back, it may just wait for its turn behind them
             since_s = sent.at_s if slot == self._overtaken else max(sent.at_s, self._heard_s)
             return self._clock() - since_s >= AWAY_S + PAYS * sent.took_s

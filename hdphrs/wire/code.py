@@ -261,10 +261,6 @@ class CodeShelf:
         if digest not in self._functions:
             self._taught[digest] = data
 
-    def has(self, digest: bytes) -> bool:
-        """Whether there is no function to be loaded for calls with this code."""
-        return not digest or digest in self._functions
-
     def decode(
         self, name: str, digest: bytes, payload: Payload
     ) -> tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]]:

@@ -9,7 +9,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Collection
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -307,6 +307,34 @@ def test_loading_a_function_is_no_work_of_the_task_that_needs_it_first(
     [[_, _, outcome, *_]] = node.hear(local.RESULTS)[1]
     assert load_outcome(unpack_outcome(outcome)) == (True, 7)
     assert unpack_outcome(outcome).cost_s < 0.1
+
+
+class Slow:
+    """Takes long to pickle, and to unpickle."""
+
+    def __init__(self, for_s: float) -> None:
+        self.for_s = for_s
+
+    def __reduce__(self) -> tuple[Callable[[float], Slow], tuple[float]]:
+        sleep(self.for_s)
+        return wake_slow, (self.for_s,)
+
+
+def wake_slow(for_s: float) -> Slow:
+    sleep(for_s)
+    return Slow(for_s)
+
+
+def itself(slow: Slow) -> Slow:
+    return slow
+
+
+def test_unpickling_arguments_and_pickling_a_result_is_no_work_of_the_task(node: FakeNode) -> None:
+    """If it ran in place it would need neither."""
+    node.start(itself, Slow(0.1))
+    [[_, _, outcome, *_]] = node.hear(local.RESULTS)[1]
+    assert unpack_outcome(outcome).cost_s < 0.1
+    assert node.process.line.busy_s >= 0.2
 
 
 def slow_parent(folder: Path) -> list[int]:
