@@ -432,7 +432,10 @@ class Hub:
         if (rest_s := bundle.rest_s) > SOON_S:
             bundle.look_at = int(bundle.look_at * SOON_S / rest_s)
         elif not (self._hungry or call._spawned or fast.sparks or self._stacks.ready) and self._keeper.nodes <= 1:
+            account = self._meter.account
+            self._meter.enter(None)  # it is not its calls that wake the node, which may take the core for a while
             self._flush(*self._hunger())
+            self._meter.enter(account)
 
     def _execute_assigned(self, future: Assigned) -> None:
         spark = future.spark
