@@ -18,15 +18,15 @@ PAYS = 4.0
 """Exporting pays if the tasks run so many times as long as it takes this scheduler to export them: their way through
 the node and into another scheduler takes three times that again."""
 
-SHARE = 0.02
-"""Of this scheduler's time may go into exports that do not pay."""
+SHARE = 0.01
+"""Of this scheduler's time may go into exports that do not pay: what they take, which is a part of what they cost. They
+also wake three processes, and the helper thread takes the interpreter from the main one."""
 
 PATIENCE = 2.0
-"""A rest is so many times as long as nothing has paid, if that is longer: an export costs more than it takes, since it
-wakes three processes, and takes the interpreter from whoever works."""
+"""A rest is so many times as long as nothing has paid, if that is longer."""
 
 REST_S_MAX = 30e-3
-"""But no longer than this, for that reason."""
+"""A rest is no longer than this on that account."""
 
 MEMORY = 16
 """Tasks that came back lately, by which the next ones are judged."""
