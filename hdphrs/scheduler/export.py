@@ -58,7 +58,7 @@ class Exporter:
             explain: whether something is to be known about each of them.
         """
         self._tell = tell
-        self.pace: Pace = Pace(is_unread=lambda: line.mail)
+        self.pace: Pace = Pace()
         self.on_rest: Callable[[], None] = lambda: None
         """Called when a rest begins or is cut short, at the end of which demand is to be answered."""
         self._line = line

@@ -184,6 +184,8 @@ class Helper:
         pace = self._exporter.pace
         if pace.rest_until_s and not pace.is_resting:
             pace.rest_until_s = 0.0
+            if self._line.mail:
+                self._read_mail()  # what has been away for so long that it must be dear has perhaps come back
             self._line.demand = self._line.wanted
 
     def _answer_demand(self) -> None:

@@ -62,6 +62,10 @@ from hdphrs.wire.values import dump_error, pack_result, summary
 
 T = TypeVar("T")
 
+LIGHT_S = 0.2e-3
+"""To unpickle what a task gets, or to pickle its value, is no work of its own if it takes less: in place that would not
+be needed, and the first times it takes many times as long as later."""
+
 ROOM = 16
 """Tasks that a hungry scheduler takes at a time."""
 
@@ -447,19 +451,27 @@ class Hub:
         account = self._meter.open(future)
         if self._strands is not None:
             self._strands.begin(account)
-        around = Account()  # what it takes to get a task in and out is no work of its own
-        self._enter(future, around)
+        self._enter(future, None)  # it is not the work of this task to load what others need too
         try:
+            if task.code:
+                self._shelf.function(task.name, task.code)
+            began_s = perf_counter()
             function, args, kwargs = self._shelf.decode(task.name, task.code, task.payload)
         except CannotTravelError as refusal:
             packed = pack_outcome(dump_error(task.name, refusal))
         else:
+            took_s = perf_counter() - began_s
             if future.careful:
                 self._tell([local.ABOUT, future.serial, summary(args, kwargs)])
             self._meter.enter(account)
+            if took_s > LIGHT_S:
+                self._meter.charge(took_s)
             error, value = self._call(future, function, args, kwargs)
-            self._meter.enter(around)
+            ended_s, ran = perf_counter(), fast.here.ran
             packed = pack_result(task.name, value) if error is None else pack_outcome(dump_error(task.name, error))
+            took_s = perf_counter() - ended_s
+            if took_s <= LIGHT_S and fast.here.ran == ran:  # to pickle may be to get, and then a child has run
+                self._meter.charge(-took_s)
         self._enter(None, None)
         self._meter.close(future)
         if future.reuse is not None:

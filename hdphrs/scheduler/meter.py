@@ -142,6 +142,13 @@ class Meter:
         self._since_s = now_s
         self._line.ran(self._busy_s, 0.0 if account is None else now_s)
 
+    def charge(self, for_s: float) -> None:
+        """So much more is work of the running stack; less, if this is negative."""
+        assert self.account is not None
+        self.account.ran_s += for_s
+        self.account.own_s += for_s
+        self._busy_s += for_s
+
     def ran_s(self) -> float:
         """For how long the running stack has run; the helper thread may ask too."""
         account = self.account

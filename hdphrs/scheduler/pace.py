@@ -18,12 +18,12 @@ PAYS = 4.0
 """Exporting pays if the tasks run so many times as long as it takes this scheduler to export them: their way through
 the node and into another scheduler takes three times that again."""
 
-SHARE = 0.01
+SHARE = 0.02
 """Of this scheduler's time may go into exports that do not pay: what they take, which is a part of what they cost. They
 also wake three processes, and the helper thread takes the interpreter from the main one."""
 
-PATIENCE = 2.0
-"""A rest is so many times as long as nothing has paid, if that is longer."""
+LONGER = 2.0
+"""So many times as long as the last one a rest is, if nothing has paid since."""
 
 REST_S_MAX = 30e-3
 """A rest is no longer than this on that account."""
@@ -36,9 +36,6 @@ CREDIT_S = 5e-3
 
 WORTH_S = 12e-6
 """What takes less is tiny: even with many others it costs its scheduler about as much to send it as to run it."""
-
-TINY = 0.25
-"""What a tiny one leaves of the credit."""
 
 AWAY_S = 3e-3
 """One that has been away for so long is not tiny, though nobody knows yet how long it takes."""
@@ -53,14 +50,10 @@ class _Sent(NamedTuple):
 class Pace:
     """Of one scheduler; its two threads use it in turn."""
 
-    def __init__(
-        self, clock: Callable[[], float] = perf_counter, is_unread: Callable[[], bool] = lambda: False
-    ) -> None:
-        """`is_unread`: whether something has come that nobody has read, perhaps of what seems to be away."""
+    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
         self.rest_until_s: float = 0.0
         """Until then nothing is exported on demand; not 0 until its end has been noticed."""
         self._clock = clock
-        self._is_unread = is_unread
         self._most = 1
         self._credit_s = CREDIT_S
         self._worth_s = 0.0
@@ -71,8 +64,10 @@ class Pace:
         """When the last one came back."""
         self._overtaken = -1
         """Slot of the oldest one out, when one that had left after it came back."""
-        self._lost_since_s = 0.0
-        """Since when exports have not paid; 0 while they do."""
+        self._rest_s = 0.0
+        """How long the last rest was; 0 if something has paid since."""
+        self._rested_s = 0.0
+        """When it was over."""
 
     @property
     def is_resting(self) -> bool:
@@ -96,11 +91,9 @@ class Pace:
             self._out[slot] = _Sent(now_s, took_s / len(slots))
         if self._pays():
             self._most = min(2 * self._most, EXPORT_MAX)
-            self._lost_since_s = 0.0
+            self._rest_s = 0.0
         else:
-            self._lost_since_s = self._lost_since_s or now_s
-            as_before_s = min(PATIENCE * (now_s - self._lost_since_s), REST_S_MAX)
-            self.rest_until_s = now_s + max(took_s / SHARE, as_before_s)
+            self._rest(now_s, took_s)
 
     def came_back(self, slot: int, cost_s: float) -> bool:
         """The outcome of a task has arrived, and so much work is behind it; one that was not exported does not count.
@@ -115,11 +108,12 @@ class Pace:
         for oldest in list(self._out)[:1]:
             if oldest < slot:
                 self._overtaken = oldest
-        self._credit_s *= TINY if cost_s < WORTH_S else 1 - 1 / MEMORY
+        self._credit_s *= 0.5 if cost_s < WORTH_S else 1 - 1 / MEMORY
         self._worth_s += cost_s - self._worth_s / MEMORY
         self._took_s += sent.took_s - self._took_s / MEMORY
         if not self.rest_until_s or not self._pays():
             return False
+        self._rest_s = 0.0
         self.rest_until_s = self._heard_s  # so its end is still to be noticed
         return True
 
@@ -128,11 +122,15 @@ class Pace:
         for slot in slots:
             self._out.pop(slot, None)
 
+    def _rest(self, now_s: float, took_s: float) -> None:
+        """Longer than before, unless nobody has been hungry for a while."""
+        before_s = self._rest_s if now_s < self._rested_s + REST_S_MAX else 0.0
+        self._rest_s = max(took_s / SHARE, min(LONGER * before_s, REST_S_MAX))
+        self._rested_s = self.rest_until_s = now_s + self._rest_s
+
     def _pays(self) -> bool:
         if self._credit_s + self._worth_s >= PAYS * self._took_s:
             return True
-        if self._is_unread():
-            return False
         for slot, sent in list(self._out.items())[:1]:  # if others come back, it may just wait for its turn behind them
             since_s = sent.at_s if slot == self._overtaken else max(sent.at_s, self._heard_s)
             return self._clock() - since_s >= AWAY_S + PAYS * sent.took_s

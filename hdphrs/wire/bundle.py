@@ -54,6 +54,9 @@ SHARES_PER_CORE: Final = 8
 LAST: Final = 0.25
 """Weight of the last outcome in what is expected of the next."""
 
+COLD: Final = 4
+"""Of the first so many calls the quickest counts: the others may have been the first to run there."""
+
 JUMP_MAX: Final = 4.0
 """So many times what was expected is the most that the last outcome counts for: the processor may have been taken away
 from it."""
@@ -80,11 +83,14 @@ class Expectation:
 
     def learn(self, cost_s: float, size: int, calls: int = 1) -> None:
         """So it has been with so many together."""
+        cold = self.calls < COLD
         self.calls += calls
         cost_s /= calls
         size //= calls
         if self.cost_s < 0:
             self.cost_s = cost_s
+        elif cold:
+            self.cost_s = min(self.cost_s, cost_s)
         else:
             self.cost_s += LAST * (min(cost_s, JUMP_MAX * max(self.cost_s, JUMP_S)) - self.cost_s)
         self.bytes = max(size, self.bytes - self.bytes // 4)

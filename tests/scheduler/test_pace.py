@@ -18,8 +18,7 @@ class Scheduler:
 
     def __init__(self) -> None:
         self.now_s = 1.0
-        self.unread = False
-        self.pace = Pace(lambda: self.now_s, lambda: self.unread)
+        self.pace = Pace(lambda: self.now_s)
         self.exported = 0
         self.spent_s = 0.0
 
@@ -72,12 +71,12 @@ def test_few_tiny_tasks_leave_before_it_is_known_that_they_are() -> None:
 
 
 def test_credit_is_gone_when_some_have_come_back() -> None:
-    """Three tiny ones leave, and one more by which it is seen that this does not pay."""
+    """Seven tiny ones leave, and one more by which it is seen that this does not pay."""
     scheduler = Scheduler()
     for _ in range(4):
         for slot in scheduler.ask():
             scheduler.pace.came_back(slot, 1e-6)
-    assert scheduler.exported == 1 + 2 + 1
+    assert scheduler.exported == 1 + 2 + 4 + 1
     assert scheduler.pace.is_resting
 
 
@@ -111,42 +110,47 @@ def test_task_that_stays_away_for_long_is_not_tiny() -> None:
     assert sizes == [1, 2, 4, 8]
 
 
-def test_task_whose_outcome_may_lie_unread_is_not_taken_for_one_that_takes_long() -> None:
-    scheduler = Scheduler()
-    scheduler.feed(1e-6, 1000)
-    while not scheduler.ask():
-        scheduler.now_s += 1e-3
-    scheduler.unread = True
-    scheduler.now_s += 2 * max(AWAY_S, REST_S_MAX)
-    assert len(scheduler.ask()) == 1
-    assert scheduler.pace.is_resting
+FIRST_REST_S = (EXPORT_S + SPARK_S) / SHARE
+
+
+def rests(scheduler: Scheduler, count: int, every_s: float = 0.0) -> list[float]:
+    """How long the next so many last, of a scheduler whose exports do not pay."""
+    rests_s: list[float] = []
+    while len(rests_s) < count:
+        scheduler.feed(1e-6, 1, every_s)
+        if scheduler.pace.is_resting:
+            rests_s.append(scheduler.pace.rest_until_s - scheduler.now_s)
+            scheduler.now_s = scheduler.pace.rest_until_s
+    return rests_s
 
 
 def test_the_longer_nothing_pays_the_longer_are_the_rests() -> None:
-    scheduler = Scheduler()
-    rests_s: list[float] = []
-    while len(rests_s) < 6:
-        scheduler.feed(1e-6, 1, every_s=0.0)
-        rest_s = scheduler.pace.rest_until_s - scheduler.now_s
-        if rest_s > 0:
-            rests_s.append(rest_s)
-            scheduler.now_s = scheduler.pace.rest_until_s
-    assert rests_s == sorted(rests_s)
-    assert rests_s[0] == pytest.approx((EXPORT_S + SPARK_S) / SHARE)
+    rests_s = rests(Scheduler(), 6)
+    expected_s = [min(FIRST_REST_S * 2**number, REST_S_MAX) for number in range(6)]
+    assert rests_s == pytest.approx(expected_s)
     assert rests_s[-1] == pytest.approx(REST_S_MAX)
-    for number, rest_s in enumerate(rests_s):  # a spark that begins to pay waits no longer than in proportion
-        assert rest_s <= max(rests_s[0], 2.1 * sum(rests_s[:number]))
+
+
+def test_dear_export_that_does_not_pay_takes_no_more_than_its_share() -> None:
+    scheduler = Scheduler()
+    rests(scheduler, 6)
+    assert scheduler.pace.allow() == 1
+    scheduler.pace.left([10**6], 0.05)
+    assert scheduler.pace.rest_until_s - scheduler.now_s == pytest.approx(0.05 / SHARE)
 
 
 def test_rests_are_short_again_after_something_has_paid() -> None:
     scheduler = Scheduler()
-    scheduler.feed(1e-6, 1000)
-    while not (slots := scheduler.ask()):
-        scheduler.now_s += 1e-3
-    scheduler.pace.came_back(slots[0], 0.01)
-    while not scheduler.pace.is_resting:
-        scheduler.feed(1e-6, 1, every_s=0.0)
-    assert scheduler.pace.rest_until_s - scheduler.now_s <= 1.01 * (EXPORT_S + SPARK_S) / SHARE
+    rests(scheduler, 6)
+    scheduler.pace.came_back(scheduler.ask()[0], 0.01)
+    assert rests(scheduler, 1) == pytest.approx([FIRST_REST_S])
+
+
+def test_rests_are_short_again_after_nobody_was_hungry_for_a_while() -> None:
+    scheduler = Scheduler()
+    rests(scheduler, 6)
+    scheduler.now_s += 2 * REST_S_MAX
+    assert rests(scheduler, 1) == pytest.approx([FIRST_REST_S])
 
 
 def sent_together(scheduler: Scheduler, back: Sequence[int]) -> int:
