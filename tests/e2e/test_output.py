@@ -219,6 +219,36 @@ def test_explained_run_accounts_for_all_its_tasks_and_all_its_time(cluster: Clus
 
 
 @pytest.mark.slow
+def test_child_that_runs_while_a_value_is_pickled_is_explained_too(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import hdphrs, time
+
+        def child():
+            time.sleep(0.05)
+            return 42
+
+        class Lazy:
+            def __init__(self, future):
+                self.future = future
+
+            def __reduce__(self):
+                return int, (hdphrs.get(self.future),)
+
+        def main():
+            return Lazy(hdphrs.spawn(child))
+
+        if __name__ == "__main__":
+            print(hdphrs.run(main))
+        """
+    )
+    path = cluster.folder / "report.json"
+    completed = cluster.run("--explain", "--report", path, "--cores", 1, program)
+    assert completed.stdout == "42\n", completed.stderr
+    assert json.loads(path.read_text())["explained"]["work_s"] >= 0.05
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("options", "count"), [(("--advice",), 1), (("--no-advice",), 0)])
 def test_advice_is_given_once_unless_it_is_not_wanted(
     cluster: Cluster, options: tuple[object, ...], count: int
