@@ -7,8 +7,12 @@ from hypothesis import strategies as st
 
 from hdphrs.protocol.paths import PATH_BYTES_MAX, PROGRAM_PATH, child_path, first_index, index_of
 from hdphrs.wire.bundle import (
+    COLD,
+    JUMP_MAX,
+    LAST,
     Answer,
     Calls,
+    Expectation,
     bundle_path,
     is_bundle,
     pack_answer,
@@ -69,3 +73,15 @@ def test_a_folded_path_is_not_a_bundle() -> None:
 @given(st.integers(0, 10**12))
 def test_the_index_of_a_call_of_the_program_is_read_from_its_path(index: int) -> None:
     assert index_of(child_path(PROGRAM_PATH, index)) == index
+
+
+def test_of_the_first_calls_the_quickest_counts_and_then_the_mean() -> None:
+    expected = Expectation()
+    for cost_s in (3e-3, 1e-3, 2e-3, 4e-3):
+        expected.learn(cost_s, 10)
+    assert expected.calls == COLD
+    assert expected.cost_s == 1e-3
+    expected.learn(2e-3, 10)
+    assert expected.cost_s == 1e-3 + LAST * 1e-3
+    expected.learn(1.0, 10)
+    assert expected.cost_s == (1e-3 + LAST * 1e-3) * (1 + LAST * (JUMP_MAX - 1))
