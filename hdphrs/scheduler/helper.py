@@ -119,7 +119,7 @@ class Helper:
             while True:
                 events = ready.poll(self._pause_ms())
                 self._end_rest()
-                self._answer_demand()  # before whatever lets go of the interpreter, which it takes long to get again
+                self._answer_demand()  # before what else lets go of the interpreter, which it takes long to get again
                 for descriptor, _ in events:
                     if descriptor == self._woken:
                         os.read(self._woken, ASKED_BYTES)
@@ -185,7 +185,7 @@ class Helper:
         if pace.rest_until_s and not pace.is_resting:
             pace.rest_until_s = 0.0
             if self._line.mail:
-                self._read_mail()  # what has been away for so long that it must be dear has perhaps come back
+                self._read_mail()  # first, if late: what seems to be dear, since it is away for long, may be in there
             self._line.demand = self._line.wanted
 
     def _answer_demand(self) -> None:
