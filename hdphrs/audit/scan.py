@@ -165,7 +165,7 @@ def _check_record(
 
 def _carried(message: msg.Message) -> Iterator[Copy]:
     match message:
-        case msg.Schedule(_, sparks):
+        case msg.Schedule(_, sparks, _):
             yield from ((spark.ref, spark.replica) for spark in sparks)
         case msg.Push(spark):
             yield spark.ref, spark.replica

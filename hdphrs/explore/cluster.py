@@ -317,7 +317,7 @@ class Cluster:
             case msg.Code(digest, _):
                 known.add(digest)
                 self._codes.setdefault((to, node), set()).add(digest)  # who gives it has it
-            case msg.Schedule(_, sparks):
+            case msg.Schedule(_, sparks, _):
                 assert all(copy.task.code in known for copy in sparks if copy.task.code)
             case msg.Push(copy):
                 assert not copy.task.code or copy.task.code in known

@@ -149,7 +149,18 @@ ROLES: dict[str, tuple[type, _Role]] = {
                 "_parked": codec(deque[_Parked]),
             },
             frozenset(
-                {"_me", "_config", "_pool", "_supervisor", "_members", "_is_going", "_quiet", "_code", "_counters"}
+                {
+                    "_me",
+                    "_config",
+                    "_pool",
+                    "_supervisor",
+                    "_members",
+                    "_is_going",
+                    "_blame_of",
+                    "_quiet",
+                    "_code",
+                    "_counters",
+                }
             ),
         ),
     ),

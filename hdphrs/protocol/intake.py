@@ -19,7 +19,20 @@ from hdphrs.protocol.reruns import Reruns, whole
 from hdphrs.protocol.schedulers import Schedulers, crashed
 from hdphrs.protocol.sparkpool import Sparkpool
 from hdphrs.protocol.supervisor import Supervisor
-from hdphrs.protocol.tasks import PROGRAM, FishId, NodeId, Origin, Orphan, Outcome, Piece, Spark, Task, TaskRef, Verdict
+from hdphrs.protocol.tasks import (
+    PROGRAM,
+    Blame,
+    FishId,
+    NodeId,
+    Origin,
+    Orphan,
+    Outcome,
+    Piece,
+    Spark,
+    Task,
+    TaskRef,
+    Verdict,
+)
 from hdphrs.protocol.thief import Thief
 
 
@@ -94,8 +107,12 @@ class Intake:
         spark = self._supervisor.register_placed(ref, task, crashes, node, pieces)
         return self._homes.push(node, spark)
 
-    def on_schedule(self, victim: NodeId, fish: FishId, sparks: Sequence[Spark]) -> list[Effect]:
+    def on_schedule(
+        self, victim: NodeId, fish: FishId, sparks: Sequence[Spark], blame: Sequence[Blame]
+    ) -> list[Effect]:
         """SCHEDULE (lines 23 to 25): into the pool with them, and the supervisors are told."""
+        for charge in blame:
+            self._schedulers.charge(charge.path, charge.crashes)
         me = self._me
         effects: list[Effect] = []
         makers = [spark.ref.node for spark in sparks if spark.ref.node != me]

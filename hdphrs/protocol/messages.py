@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from hdphrs.protocol.tasks import (
+    Blame,
     FishId,
     Member,
     NodeId,
@@ -84,6 +85,8 @@ class Schedule:
 
     fish: FishId
     sparks: tuple[Spark, ...]
+    blame: tuple[Blame, ...] = ()
+    """What they, or what descends from them, are charged with where they come from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +304,7 @@ earlier, and before what was sent after that; but no SCHEDULE before a CODE (dec
 def payloads(message: Message) -> list[Payload]:
     """What may be large in it."""
     match message:
-        case Schedule(_, sparks):
+        case Schedule(_, sparks, _):
             return [data for spark in sparks for data in _payloads_of(spark)]
         case Push(spark):
             return _payloads_of(spark)

@@ -111,7 +111,7 @@ class Node:
         self.quiet: Quiet = Quiet(config)
         self.thief: Thief = Thief(me, config, self._choose, self.quiet)
         self.victim: Victim = Victim(
-            me, config, self.pool, self.supervisor, self.members, self.quiet, self.code, counters
+            me, config, self.pool, self.supervisor, self.members, self.schedulers, self.quiet, self.code, counters
         )
         self.leaving: Leaving = Leaving(me, self.members)
         self.pieces: Pieces = Pieces(config)
@@ -288,8 +288,8 @@ class Node:
                 self.victim.stir(now, quiet_s)
                 self._count("stale", not self.thief.on_nowork(fish, len(self.members.staying()), now))
                 return []
-            case msg.Schedule(fish, sparks):
-                return self.intake.on_schedule(sender, fish, sparks)
+            case msg.Schedule(fish, sparks, blame):
+                return self.intake.on_schedule(sender, fish, sparks, blame)
             case msg.Req():
                 return [
                     Send(sender, self.supervisor.on_req(message, thief_is_dead=self.members.is_going(message.thief)))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from hdphrs.config import CoreConfig
 from hdphrs.protocol.effects import Deliver
 from hdphrs.protocol.sparkpool import Sparkpool
-from hdphrs.protocol.tasks import Crash, Origin, Orphan, Outcome, Piece, Spark, Task, TaskRef, Verdict
+from hdphrs.protocol.tasks import Blame, Crash, Origin, Orphan, Outcome, Piece, Spark, Task, TaskRef, Verdict
 
 
 @dataclass(slots=True)
@@ -170,6 +170,13 @@ class Schedulers:
     def crashes_of(self, path: bytes) -> tuple[Crash, ...]:
         """The crashes that are charged to the task at this path."""
         return self._blame.get(path, ()) if self._blame else ()
+
+    def blame_of(self, sparks: Iterable[Spark]) -> tuple[Blame, ...]:
+        """What is charged to these and to what descends from them, which each re-run makes anew."""
+        if not self._blame:
+            return ()
+        above = tuple(spark.task.path for spark in sparks)
+        return tuple(Blame(path, crashes) for path, crashes in self._blame.items() if path.startswith(above))
 
     def is_given_up(self, task: Task, crashes: tuple[Crash, ...]) -> bool:
         """Whether these are as many as its attempts."""

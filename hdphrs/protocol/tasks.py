@@ -108,6 +108,14 @@ class Crash:
     """The last lines that the process wrote to its standard error."""
 
 
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """What is charged to the task at a path, whichever copy of it (decision 3)."""
+
+    path: bytes
+    crashes: tuple[Crash, ...]
+
+
 class Verdict(IntEnum):
     """How a task ended."""
 

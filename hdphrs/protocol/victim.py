@@ -23,6 +23,7 @@ from hdphrs.protocol.effects import Effect, Send
 from hdphrs.protocol.membership import Membership
 from hdphrs.protocol.messages import Ack, Fish, NoWork, Req, Schedule
 from hdphrs.protocol.quiet import Quiet
+from hdphrs.protocol.schedulers import Schedulers
 from hdphrs.protocol.sparkpool import Sparkpool
 from hdphrs.protocol.supervisor import Supervisor
 from hdphrs.protocol.tasks import UNASKED, FishId, NodeId, RequestId, Spark
@@ -64,6 +65,7 @@ class Victim:
         pool: Sparkpool,
         supervisor: Supervisor,
         members: Membership,
+        schedulers: Schedulers,
         quiet: Quiet,
         code: CodeStore,
         counters: Counters,
@@ -73,6 +75,7 @@ class Victim:
         self._pool = pool
         self._supervisor = supervisor
         self._members = members
+        self._blame_of = schedulers.blame_of
         self._is_going = members.is_going
         self._quiet = quiet
         self._code = code
@@ -244,7 +247,8 @@ class Victim:
         self._counters["given"] += len(sparks)
         self._counters["fish_answered"] += not catch.answered
         catch.answered = True
-        return [*self._code.ahead(catch.thief, sparks), Send(catch.thief, Schedule(catch.fish, tuple(sparks)))]
+        schedule = Schedule(catch.fish, tuple(sparks), self._blame_of(sparks))
+        return [*self._code.ahead(catch.thief, sparks), Send(catch.thief, schedule)]
 
     def _reserve(self, spark: Spark, catch: _Catch) -> Effect:
         request = RequestId(self._next_request)

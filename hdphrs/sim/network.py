@@ -286,7 +286,7 @@ class Network:
 
 def _payload_bytes(message: Message) -> int:
     match message:
-        case msg.Schedule(_, sparks):
+        case msg.Schedule(_, sparks, _):
             return sum(len(spark.task.payload) for spark in sparks)
         case msg.Push(spark):
             return len(spark.task.payload)

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from hdphrs.protocol import messages as m
 from hdphrs.protocol.tasks import (
+    Blame,
     FishId,
     Member,
     NodeId,
@@ -28,6 +29,7 @@ from hdphrs.protocol.tasks import (
     TaskRef,
 )
 from hdphrs.wire.items import (
+    pack_blame,
     pack_member,
     pack_orphan,
     pack_outcome,
@@ -35,6 +37,7 @@ from hdphrs.wire.items import (
     pack_piece,
     pack_ref,
     pack_spark,
+    unpack_blame,
     unpack_bool,
     unpack_bytes,
     unpack_counter,
@@ -149,6 +152,7 @@ BY_ANNOTATION: Final[dict[Any, tuple[Pack, Unpack]]] = {
     tuple[Spark, ...]: many(pack_spark, unpack_spark, "list of sparks"),
     tuple[bytes, ...]: many(itself, unpack_bytes, "list of bytes"),
     tuple[Piece, ...]: many(pack_piece, unpack_piece, "list of pieces"),
+    tuple[Blame, ...]: many(pack_blame, unpack_blame, "list of blame"),
     tuple[Orphan, ...]: many(pack_orphan, unpack_orphan, "list of orphans"),
     tuple[Piece | Orphan, ...]: many(pack_part, unpack_part, "list of pieces"),
     tuple[TaskRef, ...]: many(pack_ref, unpack_ref, "list of refs"),

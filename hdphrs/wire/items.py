@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from hdphrs.protocol.tasks import (
+    Blame,
     Crash,
     Member,
     NodeId,
@@ -157,6 +158,15 @@ def pack_crash(crash: Crash) -> list[object]:
 def unpack_crash(value: object) -> Crash:
     host, pid, how, arguments, words = unpack_fields(value, 5, "crash")
     return Crash(unpack_str(host), unpack_natural(pid), unpack_str(how), unpack_str(arguments), unpack_str(words))
+
+
+def pack_blame(blame: Blame) -> list[object]:
+    return [blame.path, [pack_crash(crash) for crash in blame.crashes]]
+
+
+def unpack_blame(value: object) -> Blame:
+    path, crashes = unpack_fields(value, 2, "blame")
+    return Blame(unpack_bytes(path), unpack_many(crashes, unpack_crash, "crashes"))
 
 
 def pack_spark(spark: Spark) -> list[object]:

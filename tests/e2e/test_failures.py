@@ -272,7 +272,7 @@ def test_task_whose_poison_never_leaves_its_process_shares_its_fate_though_it_ha
     assert completed.returncode == 0, completed.stderr
     result, died = completed.stdout.rsplit(maxsplit=1)
     assert result in ("task child", "3"), completed.stdout
-    assert int(died) <= 5, completed.stderr
+    assert int(died) <= 4, completed.stderr
 
 
 @pytest.mark.slow

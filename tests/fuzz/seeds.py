@@ -12,6 +12,7 @@ from typing import Any, get_type_hints
 
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.tasks import (
+    Blame,
     Crash,
     FishId,
     Member,
@@ -80,6 +81,10 @@ def _crash(rng: Random) -> Crash:
     return Crash("host", rng.randrange(1 << 16), "was killed by SIGSEGV")
 
 
+def _blame(rng: Random) -> Blame:
+    return Blame(rng.randbytes(rng.randrange(4)), (_crash(rng),))
+
+
 def _task(rng: Random) -> Task:
     name, path, payload, supervised = _text(rng), rng.randbytes(16), _bytes(rng), rng.random() < 0.9
     pin = tuple([NodeId(rng.randrange(5)) for _ in range(rng.choice((0, 0, 0, 1, 2)))])
@@ -122,6 +127,7 @@ _MAKERS: dict[Any, Any] = {
     TaskRef: _ref,
     Spark: _spark,
     Outcome: _outcome,
+    Blame: _blame,
     Piece: _piece,
     Orphan: _orphan,
     Piece | Orphan: _part,

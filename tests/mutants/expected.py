@@ -26,7 +26,7 @@ KNOWN: dict[str, str] = {
     "R15": "explore third",
     "R16": "explore guards",
     "R17a": "play 28",
-    "R18a": "play 4",
+    "R18a": "play 70",
     "R21": "explore guards",
     "R21a": "explore leaving",
     "R23": "skirmish 3",
@@ -122,6 +122,10 @@ SCENARIOS: dict[str, tuple[str, str]] = {
     "charge-forgotten": (
         "test_supervisor::test_recreated_task_keeps_the_crashes_that_were_charged",
         "it costs further crashes, at most one budget for each death",
+    ),
+    "blame-stays": (
+        "test_schedulers::test_crashes_of_a_child_go_along_when_its_parent_is_stolen",
+        "it costs further crashes, at most one budget for each node that the parent gets to",
     ),
     "given-up-runs-on": (
         "test_schedulers::test_copy_of_a_task_that_is_given_up_meanwhile_is_not_started_and_fails_too",

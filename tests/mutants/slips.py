@@ -283,6 +283,11 @@ SCHEDULERS = (
         (Edit("schedulers.Schedulers.fall", "self.charge(spark.task.path, blamed.crashes)", "pass"),),
     ),
     Mutant(
+        "blame-stays",
+        "what a child is charged with stays behind when its parent is stolen",
+        (Edit("intake.Intake.on_schedule", "self._schedulers.charge(charge.path, charge.crashes)", "pass"),),
+    ),
+    Mutant(
         "given-up-runs-on",
         "a copy of a task that has used up its attempts is started if it was waiting",
         (Edit("schedulers.Schedulers.assign", "if self.is_given_up(spark.task, crashes):", "if False:"),),
@@ -375,8 +380,8 @@ NODE = (
         (
             Edit(
                 "victim.Victim._send",
-                "[*self._code.ahead(catch.thief, sparks), Send(catch.thief, Schedule(catch.fish, tuple(sparks)))]",
-                "[Send(catch.thief, Schedule(catch.fish, tuple(sparks))), *self._code.ahead(catch.thief, sparks)]",
+                "[*self._code.ahead(catch.thief, sparks), Send(catch.thief, schedule)]",
+                "[Send(catch.thief, schedule), *self._code.ahead(catch.thief, sparks)]",
             ),
         ),
     ),

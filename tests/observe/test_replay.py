@@ -282,8 +282,8 @@ def test_core_that_raised_in_the_run_is_told(run: Path) -> None:
 def test_core_that_forgets_an_ack_does_not_conform(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     right = Intake.on_schedule
 
-    def wrong(core: Intake, victim: NodeId, fish: object, sparks: Sequence[Spark]) -> list[fx.Effect]:
-        right(core, victim, fish, sparks)  # type: ignore[arg-type]
+    def wrong(core: Intake, victim: NodeId, fish: object, sparks: Sequence[Spark], blame: object) -> list[fx.Effect]:
+        right(core, victim, fish, sparks, blame)  # type: ignore[arg-type]
         return []
 
     monkeypatch.setattr(Intake, "on_schedule", wrong)

@@ -278,6 +278,25 @@ def test_crashes_of_a_task_add_up_over_all_that_its_parents_make_of_it() -> None
     assert [outcome.verdict for outcome in cluster.delivered.values()] == [Verdict.CRASHED]
 
 
+def test_crashes_of_a_child_go_along_when_its_parent_is_stolen() -> None:
+    """It waited in the very scheduler that the child took down, so whoever is up is hungry, and gets it."""
+    cluster = Cluster(2)
+    cluster.up(0)
+    cluster.spawn(depth=1)
+    for attempt in range(cluster.config.attempts_max):
+        node = attempt % 2
+        origin = max(cluster.hosts[NodeId(node)].schedulers)
+        cluster.hungry(node, origin)
+        cluster.settle()
+        cluster.run(node, origin)
+        cluster.hungry(node, origin)
+        child = next(iter(cluster.hosts[NodeId(node)].schedulers[origin].queue))
+        assert child[0].node == node
+        cluster.crash(node, origin, child)
+    assert cluster.core(0).schedulers.crashes_of(b"0.0") == (CRASH,) * cluster.config.attempts_max
+    cluster.finish()
+
+
 def test_paths_of_crashed_tasks_are_remembered_up_to_a_bound() -> None:
     cluster = crew(1, CoreConfig(remembered_crashes_max=1))
     refs = cluster.spawn(2)
