@@ -1,10 +1,11 @@
-"""One of the paper's benchmarks with tasks that wait for as long as they would compute.
+"""One of the paper's benchmarks with tasks that wait, or compute, for a time that is fixed.
 
 hdphrs run --local-nodes 9 --cores 1 benchmarks/programs/paced.py queens --tasks 5000 --cost 0.01 --skeleton push
 
-So nine nodes on two cores go on like nine machines.  The trees, and how the work is spread over them, are those of the
-simulator (`hdphrs/sim/paper.py`); `--cost` is the mean cost of a task that does not divide, in seconds.  Prints the sum
-of all work, as JSON with the seconds that it all took.
+If they wait, nine nodes on two cores go on like nine machines; if they compute (`--compute`), for so much processor
+time, it does not matter how fast the machine is just now.  The trees, and how the work is spread over them, are those
+of the simulator (`hdphrs/sim/paper.py`); `--cost` is the mean cost of a task that does not divide, in seconds.  Prints
+the sum of all work, as JSON with the seconds that it all took.
 """
 
 from __future__ import annotations
@@ -62,23 +63,34 @@ def wait(unit_s: float, problem: Problem) -> int:
     return problem
 
 
+def compute(unit_s: float, problem: Problem) -> int:
+    """The same, with a core."""
+    assert isinstance(problem, int)
+    end_s = time.thread_time() + problem * unit_s
+    while time.thread_time() < end_s:
+        pass
+    return problem
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("name", choices=BENCHMARKS)
     parser.add_argument("--skeleton", choices=["par", "push"], default="par")
     parser.add_argument("--tasks", type=int, default=1000)
     parser.add_argument("--cost", type=float, default=0.02)
+    parser.add_argument("--compute", action="store_true")
     options = parser.parse_args()
     fans, work = tree_of(options.name, options.tasks)
     unit_s = options.cost * fans.count(0) / sum(work)
+    do = partial(compute if options.compute else wait, unit_s)
     (problem,) = problem_of(iter(fans), iter(work))
     started_s = time.perf_counter()
     if options.name in FLAT:
         share = hdphrs.par_map_sliced if options.skeleton == "par" else hdphrs.push_map_sliced
-        total = sum(hdphrs.run(share, len(parts(problem)), partial(wait, unit_s), parts(problem)))
+        total = sum(hdphrs.run(share, len(parts(problem)), do, parts(problem)))
     else:
         conquer = hdphrs.par_divide_and_conquer if options.skeleton == "par" else hdphrs.push_divide_and_conquer
-        total = hdphrs.run(conquer, is_work, parts, combine, partial(wait, unit_s), problem)
+        total = hdphrs.run(conquer, is_work, parts, combine, do, problem)
     assert total == sum(work)
     facts = {"tasks": len(fans), "work_s": sum(work) * unit_s, "took_s": time.perf_counter() - started_s}
     print(json.dumps(facts))

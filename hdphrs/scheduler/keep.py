@@ -38,14 +38,14 @@ them has: it covers them, so that they do not become very many."""
 GATHERED_MAX = 32
 """Pieces that wait for each other."""
 
-GATHER_LOOKS = 1
+GATHER_LOOKS = 3
 """For so many whole looks, until the next one comes."""
 
-STAY_LOOKS = 2
+STAY_LOOKS = 5
 """Or for so many if none comes: the helper thread sends them then.  It takes the interpreter from the main one for
 that, so this is the dearer way."""
 
-AT_ONCE = 3
+AT_ONCE = 6
 """A piece with so many times the work that one must have cost does not wait."""
 
 SMALL_BYTES_MAX = 256
