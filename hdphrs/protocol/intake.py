@@ -110,7 +110,11 @@ class Intake:
     def on_schedule(
         self, victim: NodeId, fish: FishId, sparks: Sequence[Spark], blame: Sequence[Blame]
     ) -> list[Effect]:
-        """SCHEDULE (lines 23 to 25): into the pool with them, and the supervisors are told."""
+        """SCHEDULE (lines 23 to 25): into the pool with them, and the supervisors are told.
+
+        Args:
+            blame: what the victim remembers of them, and of what descends from them.
+        """
         for charge in blame:
             self._schedulers.charge(charge.path, charge.crashes)
         me = self._me

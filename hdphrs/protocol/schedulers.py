@@ -11,11 +11,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from hdphrs.config import CoreConfig
 from hdphrs.protocol.effects import Deliver
 from hdphrs.protocol.sparkpool import Sparkpool
 from hdphrs.protocol.tasks import Blame, Crash, Origin, Orphan, Outcome, Piece, Spark, Task, TaskRef, Verdict
+
+BLAME_MAX = 64
+"""Tasks whose crashes go along with a SCHEDULE: each may have kilobytes of last words."""
 
 
 @dataclass(slots=True)
@@ -172,11 +176,12 @@ class Schedulers:
         return self._blame.get(path, ()) if self._blame else ()
 
     def blame_of(self, sparks: Iterable[Spark]) -> tuple[Blame, ...]:
-        """What is charged to these and to what descends from them, which each re-run makes anew."""
+        """What is charged to these and to what descends from them, which each re-run makes anew: the newest of it."""
         if not self._blame:
             return ()
         above = tuple(spark.task.path for spark in sparks)
-        return tuple(Blame(path, crashes) for path, crashes in self._blame.items() if path.startswith(above))
+        newest = (Blame(path, crashes) for path, crashes in reversed(self._blame.items()) if path.startswith(above))
+        return tuple(islice(newest, BLAME_MAX))[::-1]
 
     def is_given_up(self, task: Task, crashes: tuple[Crash, ...]) -> bool:
         """Whether these are as many as its attempts."""
@@ -223,7 +228,8 @@ class Schedulers:
         never leaves its parent's process shares its fate, and the parent shares the child's.
 
         Args:
-            crashes: what it had been charged with when it ran, and this one; runs without care do not add up.
+            crashes: what it had been charged with when it ran, and this one, or what it is charged with where it comes
+                from; runs without care do not add up.
         """
         if len(crashes) > len(self.crashes_of(path)):
             self._remember(path, crashes)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hdphrs.config import CoreConfig
 from hdphrs.explore.cluster import Cluster
-from hdphrs.explore.work import CODE, CRASH, task
+from hdphrs.explore.work import CODE, CRASH, spark, task
 from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.effects import Deliver, Start, Teach
-from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Origin, Outcome, TaskRef, Verdict
+from hdphrs.protocol.schedulers import BLAME_MAX
+from hdphrs.protocol.tasks import PROGRAM, ROOT, Blame, NodeId, Origin, Outcome, TaskRef, Verdict
 from tests.protocol.scenes import pooled, record_of
 
 
@@ -295,6 +298,15 @@ def test_crashes_of_a_child_go_along_when_its_parent_is_stolen() -> None:
         cluster.crash(node, origin, child)
     assert cluster.core(0).schedulers.crashes_of(b"0.0") == (CRASH,) * cluster.config.attempts_max
     cluster.finish()
+
+
+def test_only_the_newest_crashes_of_what_descends_from_a_spark_go_along() -> None:
+    schedulers = crew(1).core(0).schedulers
+    schedulers.charge(b"1.0", (CRASH,))
+    for child in range(BLAME_MAX + 1):
+        schedulers.charge(b"0.%d" % child, (CRASH,))
+    parent = replace(spark(), task=task(b"0", depth=1))
+    assert schedulers.blame_of([parent]) == tuple(Blame(b"0.%d" % child, (CRASH,)) for child in range(1, BLAME_MAX + 1))
 
 
 def test_paths_of_crashed_tasks_are_remembered_up_to_a_bound() -> None:
