@@ -38,15 +38,22 @@ them has: it covers them, so that they do not become very many."""
 GATHERED_MAX = 32
 """Pieces that wait for each other."""
 
-GATHER_LOOKS = 3
-"""For so many whole looks, until the next one comes."""
+GATHER_LOOKS = 1
+"""For so many whole looks at least, until the next one comes."""
 
-STAY_LOOKS = 5
+STAY_LOOKS = 2
 """Or for so many if none comes: the helper thread sends them then.  It takes the interpreter from the main one for
 that, so this is the dearer way."""
 
-AT_ONCE = 6
+GATHER_S = 0.1
+STAY_S = 0.16
+"""For about so long, where looks are short."""
+
+AT_ONCE = 3
 """A piece with so many times the work that one must have cost does not wait."""
+
+AT_ONCE_S = 0.18
+"""Nor with so much of it, where that is more."""
 
 SMALL_BYTES_MAX = 256
 """In memory; a value that is worth keeping whatever else has left, or an argument."""
@@ -193,14 +200,24 @@ class Keeper:
                     share = Share(share.own_s + last.share.own_s, share.here_s + last.share.here_s)
                 gathered.append(last)
         gathered.append(Gathered(future, piece, share))
-        is_much = share.own_s + share.here_s >= AT_ONCE * PIECE_COST_S * self.nodes
-        if is_much or len(gathered) >= GATHERED_MAX or self._looks > self._since + GATHER_LOOKS:
+        much_s = max(AT_ONCE * PIECE_COST_S * self.nodes, 0.0 if self._ledger else AT_ONCE_S)
+        is_much = share.own_s + share.here_s >= much_s
+        if is_much or len(gathered) >= GATHERED_MAX or self._waited() > self._looks_in(GATHER_LOOKS, GATHER_S):
             self._tell(*self.gathered())
 
     def due(self) -> list[list[Any]]:
         """In the helper thread, at each look: what has gathered for too long, as `gathered`."""
         self._looks += 1
-        return self.gathered() if self._looks > self._since + STAY_LOOKS else []
+        return self.gathered() if self._waited() > self._looks_in(STAY_LOOKS, STAY_S) else []
+
+    def _waited(self) -> int:
+        """How many looks there have been since the first of those that have gathered came."""
+        return self._looks - self._since
+
+    def _looks_in(self, at_least: int, for_s: float) -> int:
+        """How many there are in so many seconds; with a ledger, where each piece is of use to the next run, as few as
+        may be."""
+        return at_least if self._ledger else max(at_least, round(for_s / self.look_s))
 
     def gathered(self) -> list[list[Any]]:
         """The pieces that have gathered, as messages; the helper thread may ask at the same time."""

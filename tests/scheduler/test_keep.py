@@ -14,7 +14,16 @@ from hdphrs.api.memo import Wish
 from hdphrs.config import LEDGER_PIECE_COST_S, PIECE_BYTE_COST_S, PIECE_COST_S
 from hdphrs.protocol.tasks import ROOT, Origin, Spark, Task, TaskRef
 from hdphrs.scheduler.assigned import Assigned
-from hdphrs.scheduler.keep import AT_ONCE, COVERS, GATHER_LOOKS, GATHERED_MAX, SMALL_BYTES_MAX, STAY_LOOKS, Keeper
+from hdphrs.scheduler.keep import (
+    AT_ONCE,
+    AT_ONCE_S,
+    COVERS,
+    GATHER_LOOKS,
+    GATHERED_MAX,
+    SMALL_BYTES_MAX,
+    STAY_LOOKS,
+    Keeper,
+)
 from hdphrs.scheduler.meter import Account, Meter
 from hdphrs.scheduler.note import Timed
 from hdphrs.scheduler.reuse import Later
@@ -26,6 +35,8 @@ from hdphrs.wire.values import load_outcome
 ENOUGH_S = 2 * PIECE_COST_S
 LITTLE_S = 2.001 * LEDGER_PIECE_COST_S
 """As two nodes have it; and a little, for a difference of times is rounded more, the longer the machine has been up."""
+GATHER, STAY = 3, 5
+"""Looks for which pieces wait there, every 30 ms: for another one, and for none."""
 
 
 def large(cost_s: float) -> bytes:
@@ -42,6 +53,10 @@ class Stack:
         self._account = account
         spark = Spark(TaskRef(ROOT, Origin(1), 0), 0, Task("main", bytes(16), b"", b"", supervised))
         self._task = Assigned(1, spark)
+
+    def among(self, nodes: int) -> None:
+        """There are so many nodes."""
+        self._keeper.nodes = nodes
 
     def runs(self, for_s: float) -> None:
         self._account.ran_s += for_s
@@ -220,7 +235,7 @@ def test_many_pieces_do_not_wait_for_each_other(stack: Stack) -> None:
 def test_pieces_wait_for_each_other_for_a_few_looks(stack: Stack) -> None:
     stack.runs(3 * ENOUGH_S)
     stack.keep(stack.child(), ENOUGH_S)
-    assert stack.look(GATHER_LOOKS) == []
+    assert stack.look(GATHER) == []
     stack.keep(stack.child(), ENOUGH_S)
     assert stack.told() == 0
     assert stack.look() == []
@@ -232,9 +247,23 @@ def test_the_helper_thread_sends_them_if_no_other_comes(stack: Stack) -> None:
     stack.runs(2 * ENOUGH_S)
     for _ in range(2):
         stack.keep(stack.child(), ENOUGH_S)
-        assert stack.look(STAY_LOOKS) == []
+        assert stack.look(STAY) == []
         assert stack.look() == [(1, ENOUGH_S)]
-        assert stack.look(2 * STAY_LOOKS) == []
+        assert stack.look(2 * STAY) == []
+
+
+def test_they_wait_for_fewer_looks_where_these_are_rare(stack: Stack) -> None:
+    """Among many nodes: so that they do not wait for longer."""
+    stack.among(7)
+    for_s = 7 * PIECE_COST_S
+    stack.runs(4 * for_s)
+    stack.keep(stack.child(), for_s)
+    assert stack.look(GATHER_LOOKS + 1) == []
+    stack.keep(stack.child(), for_s)
+    assert stack.told() == 2
+    stack.keep(stack.child(), for_s)
+    assert stack.look(STAY_LOOKS) == []
+    assert stack.look() == [(1, for_s)]
 
 
 def test_a_piece_that_is_covered_by_then_does_not_leave(stack: Stack) -> None:
@@ -244,7 +273,7 @@ def test_a_piece_that_is_covered_by_then_does_not_leave(stack: Stack) -> None:
     stack.keep(aunt, ENOUGH_S)
     stack.keep(grandchild, ENOUGH_S)
     stack.keep(parent, 1.5 * ENOUGH_S)
-    assert stack.look(STAY_LOOKS + 1) == [(2, 2.5 * ENOUGH_S)]
+    assert stack.look(STAY + 1) == [(2, 2.5 * ENOUGH_S)]
 
 
 @pytest.mark.parametrize("ledger", [True])
@@ -257,10 +286,21 @@ def test_unless_there_is_a_ledger(stack: Stack) -> None:
 
 
 def test_much_work_does_not_wait(stack: Stack) -> None:
-    much_s = AT_ONCE * PIECE_COST_S * 2
-    stack.runs(much_s)
+    stack.runs(2 * AT_ONCE_S)
+    stack.keep(stack.child(), 0.9 * AT_ONCE_S)
+    assert stack.told() == 0
+    stack.keep(stack.child(), AT_ONCE_S)
+    assert stack.told() == 2
+
+
+def test_what_is_much_grows_with_the_cluster(stack: Stack) -> None:
+    stack.among(7)
+    much_s = AT_ONCE * PIECE_COST_S * 7
+    stack.runs(2 * much_s)
+    stack.keep(stack.child(), 0.9 * much_s)
+    assert stack.told() == 0
     stack.keep(stack.child(), much_s)
-    assert stack.told() == 1
+    assert stack.told() == 2
 
 
 def test_large_pieces_do_not_share_a_message(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,4 +308,4 @@ def test_large_pieces_do_not_share_a_message(stack: Stack, monkeypatch: pytest.M
     stack.runs(2 * ENOUGH_S)
     stack.keep(stack.child(), ENOUGH_S)
     stack.keep(stack.child(), ENOUGH_S)
-    assert stack.look(STAY_LOOKS + 1) == [(1, 2 * ENOUGH_S), (1, 0.0)]
+    assert stack.look(STAY + 1) == [(1, 2 * ENOUGH_S), (1, 0.0)]
