@@ -195,6 +195,12 @@ class Crew:
         """These go to the root."""
         self._books.keep(pieces)
 
+    def collect(self) -> None:
+        """Hear what the schedulers have laid down."""
+        for scheduler in self._schedulers.values():
+            if scheduler.tray.finds:
+                self._hear(scheduler, [])
+
     def work(self) -> Work:
         """What the schedulers have done so far; the counters are up to date then."""
         lines = {scheduler.process.number: scheduler.process.line for scheduler in self._schedulers.values()}
@@ -307,6 +313,7 @@ class Crew:
     def _hear(self, scheduler: Scheduler, messages: list[list[Any]]) -> None:
         assert self._handle is not None
         events: list[Event] = []
+        messages = scheduler.tray.among(messages)
         if messages:
             self.glance(messages)
         for message in messages:

@@ -66,6 +66,7 @@ class Schedulers(Protocol):
     def replace(self, origin: Origin, copies: Sequence[tuple[TaskRef, int]]) -> None: ...
     def tell_nodes(self, nodes: list[list[Any]]) -> None: ...
     def kept(self, pieces: Sequence[Piece]) -> None: ...
+    def collect(self) -> None: ...
     def work(self) -> Work: ...
     def tell(self, topic: bytes, rank: float, find: bytes) -> bool: ...
     def found(self) -> list[tuple[bytes, float, bytes]]: ...
@@ -335,16 +336,22 @@ class Driver:
                 self._transport.tell(node, topic, rank, find)
 
     async def keep_telling(self) -> None:
-        """Tell it again and again, for the case that this node dies, until cancelled.
+        """Tell it again and again, with what the schedulers have laid down, for the case that this node dies; until
+        cancelled.
 
         While no scheduler has anything to do there is nothing to tell, and nobody is woken for it.
         """
         told = Work()
         while True:
             await trio.sleep(work_beat_s(len(self.core.live_nodes())))
-            if self._schedulers.work() != told:
+            transport = self._peers()
+            transport.hold()
+            self._schedulers.collect()
+            has_more = self._schedulers.work() != told
+            if has_more:
                 told = self.tell_work()
-            elif not self.core.schedulers.busy:
+            transport.release()
+            if not has_more and not self.core.schedulers.busy:
                 self._stirred = trio.Event()
                 await self._stirred.wait()
 
@@ -356,4 +363,5 @@ class Driver:
             with trio.move_on_at(float("inf") if self._armed_s is None else self._armed_s) as sleep:
                 await self._rearm.wait()
             if sleep.cancelled_caught:
+                self._schedulers.collect()  # whatever is due, it may need it
                 self.handle([Tick()])

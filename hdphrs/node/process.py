@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from io import FileIO
 from typing import NoReturn
 
 from hdphrs.node.fork import Fork, become
@@ -24,7 +25,7 @@ MODULE = "hdphrs.scheduler"
 
 
 class SchedulerProcess:
-    """A started process and the node's ends of its two links and of its standard streams."""
+    """A started process and the node's ends of its two links, of its tray and of its standard streams."""
 
     def __init__(
         self,
@@ -56,17 +57,22 @@ class SchedulerProcess:
         self.line.clear()
         self.work: socket.socket
         self.control: socket.socket
+        self.tray: FileIO
         self.errors: int
         self.work, theirs = socket.socketpair()
         self.control, theirs_control = socket.socketpair()
         self.control.setblocking(False)
+        tray, their_tray = os.pipe()
+        for end in (tray, their_tray):
+            os.set_blocking(end, False)
+        self.tray = FileIO(tray)
         self.errors, their_errors = os.pipe()
         self.output: int | None = None
         their_output: int | None = None
         if prefixed is Streams.BOTH:
             self.output, their_output = os.pipe()
         with theirs, theirs_control:
-            descriptors = [theirs.fileno(), theirs_control.fileno(), page.descriptor]
+            descriptors = [theirs.fileno(), theirs_control.fileno(), their_tray, page.descriptor]
             asked = [int(ledger), memory_bytes_max or 0, int(prefixed), int(explain)]
             arguments = [page.lines, number, mode, *asked, *descriptors]
             words = [str(argument) for argument in arguments]
@@ -85,6 +91,7 @@ class SchedulerProcess:
                         pass_fds=descriptors,
                         env=os.environ | {"PYTHONSAFEPATH": "1", PATH_VARIABLE: os.pathsep.join(path)},
                     )
+        os.close(their_tray)
         os.close(their_errors)
         if their_output is not None:
             os.close(their_output)
@@ -112,6 +119,7 @@ class SchedulerProcess:
         self.process.wait()
         self.work.close()
         self.control.close()
+        self.tray.close()
 
 
 def _fork(first: Callable[[], None], then: Callable[[], None], words: Sequence[str], path: Sequence[str]) -> Fork:

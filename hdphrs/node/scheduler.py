@@ -17,6 +17,7 @@ from hdphrs.node.process import SchedulerProcess
 from hdphrs.node.voices import Speaker, Voices
 from hdphrs.protocol.tasks import Crash, Origin, Spark, Task, TaskRef
 from hdphrs.wire.bundle import MARK, is_bundle
+from hdphrs.wire.tray import Taker
 
 ENDED_MAX = 1024
 """Ended tasks of one scheduler that are remembered."""
@@ -56,6 +57,7 @@ class Scheduler:
         self.origin: Origin = origin
         self.process: SchedulerProcess = process
         self.link: NodeLink = NodeLink(process.work, process.line.post)
+        self.tray: Taker = Taker(process.tray, process.line)
         self.speaker: Speaker = Speaker(voices, process, self.running)
         self.ready: bool = False
         self.handed: dict[int, Spark] = {}

@@ -177,8 +177,7 @@ class Helper:
         self._keeper.watcher.look()
         if self._noter is not None and self._noter.look():
             self._line.again()
-        if messages := self._keeper.due():
-            self._mail.tell(*messages)
+        self._keeper.send_due()
 
     def _end_rest(self) -> None:
         pace = self._exporter.pace

@@ -96,7 +96,13 @@ class Hub:
         self.roster: Roster = Roster()
         self._exporter = Exporter(tell, line, book, self.roster, reliable=reliable, ledger=ledger, explain=explain)
         self._meter = Meter(line)
-        self._keeper = Keeper(tell, self._exporter.check, self._exporter.check_later, self._meter, ledger=ledger)
+        self._keeper = Keeper(
+            self._mail.lay if not ledger else tell,
+            self._exporter.check,
+            self._exporter.check_later,
+            self._meter,
+            ledger=ledger,
+        )
         self._noter = Noter(self._meter.ran_s, self._keeper.keep_timed) if ledger else None
         self._strands = Strands(self._meter) if explain else None
         self._thread = threading.get_ident()

@@ -3,8 +3,9 @@
 What lives here: `Keeper`, which decides whether the value of a child that has run in place is worth keeping, and makes
 a piece of it.  What does not: noticing which children take long (`watch.py`), and using pieces (`reuse.py`).
 
-Pieces gather for a few looks, or until something else is sent: each message wakes the node, and a child often ends not
-long before its parent, whose piece covers that of the child.  One that is small, and cannot change, is made only then.
+Pieces gather for a few looks, or until something else is sent: a child often ends not long before its parent, whose
+piece covers that of the child, and in a run with a ledger each message wakes the node; in others it does not (decision
+36).  One that is small, and cannot change, is made only when it leaves.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class Keeper:
     ) -> None:
         """
         Args:
-            tell: sends messages to the node.
+            tell: has the node hear messages, not at once.
             check: the digest of a call.
             check_later: the same, of a call that stays as it is.
             meter: knows how long tasks have run.
@@ -205,10 +206,11 @@ class Keeper:
         if is_much or len(gathered) >= GATHERED_MAX or self._waited() > self._looks_in(GATHER_LOOKS, GATHER_S):
             self._tell(*self.gathered())
 
-    def due(self) -> list[list[Any]]:
-        """In the helper thread, at each look: what has gathered for too long, as `gathered`."""
+    def send_due(self) -> None:
+        """In the helper thread, at each look: send what has gathered for too long."""
         self._looks += 1
-        return self.gathered() if self._waited() > self._looks_in(STAY_LOOKS, STAY_S) else []
+        if self._waited() > self._looks_in(STAY_LOOKS, STAY_S) and (messages := self.gathered()):
+            self._tell(*messages)
 
     def _waited(self) -> int:
         """How many looks there have been since the first of those that have gathered came."""

@@ -36,6 +36,13 @@ class Mail:
         except OSError:
             leave()
 
+    def lay(self, *messages: list[Any]) -> None:
+        """Have the node hear these when it comes by."""
+        try:
+            self._link.lay(*messages)
+        except OSError:
+            leave()
+
     @property
     def has_come(self) -> bool:
         """Whether there is probably something to fetch; what has just been written may be seen a moment later."""

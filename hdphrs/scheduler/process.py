@@ -2,11 +2,11 @@
 
 What lives here: `serve`, and what the process asks of the operating system before.  It is told, in words:
 
-    LINES LINE MODE LEDGER MEMORY VOICE EXPLAIN WORK CONTROL PAGE
+    LINES LINE MODE LEDGER MEMORY VOICE EXPLAIN WORK CONTROL TRAY PAGE
 
-VOICE is 0 if the standard streams go where they go, 1 if the error, 2 if both are for the program.  The last three are
-inherited descriptors: the link for work, the one for requests to the helper thread, and the shared page of LINES lines,
-of which LINE is this scheduler's.
+VOICE is 0 if the standard streams go where they go, 1 if the error, 2 if both are for the program.  The last four are
+inherited descriptors: the link for work, the one for requests to the helper thread, the tray, and the shared page of
+LINES lines, of which LINE is this scheduler's.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ import socket
 import sys
 import threading
 from collections.abc import Sequence
+from io import FileIO
 from typing import NoReturn
 
 from hdphrs.api import future as fast
 from hdphrs.wire.local import Link
 from hdphrs.wire.page import Page
 from hdphrs.wire.stacks import THREAD_STACK_BYTES
+from hdphrs.wire.tray import Tray
 
 SWITCH_INTERVAL_S = 0.0003
 """How long a task may keep the helper thread waiting whenever that wants the interpreter."""
@@ -69,7 +71,7 @@ def serve(words: Sequence[str], path: Sequence[str], node: int) -> NoReturn:
     die_with(node)
     outlast_sigterm()
     sys.path.extend(entry for entry in path if entry and entry not in sys.path)
-    lines, line, mode, ledger, memory, voice, explain, work, control, page = words
+    lines, line, mode, ledger, memory, voice, explain, work, control, tray, page = words
     faulthandler.enable(all_threads=False)
     if int(memory):
         limit_memory(int(memory))
@@ -79,7 +81,10 @@ def serve(words: Sequence[str], path: Sequence[str], node: int) -> NoReturn:
     for link in links:
         os.set_inheritable(link.fileno(), False)
         os.register_at_fork(after_in_child=link.close)
-    os.set_inheritable(int(page), False)
+    pipe = FileIO(int(tray), "w")
+    os.register_at_fork(after_in_child=pipe.close)
+    for descriptor in (tray, page):
+        os.set_inheritable(int(descriptor), False)
     shared = Page(int(page), int(lines)).line(int(line))
     sys.argv = ["hdphrs.scheduler"]
     sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -88,7 +93,12 @@ def serve(words: Sequence[str], path: Sequence[str], node: int) -> NoReturn:
         if stream is not None:
             stream.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]
     hub = Hub(
-        Link(links[0]), links[1], shared, reliable=mode == "reliable", ledger=ledger == "1", explain=explain == "1"
+        Link(links[0], Tray(pipe, shared)),
+        links[1],
+        shared,
+        reliable=mode == "reliable",
+        ledger=ledger == "1",
+        explain=explain == "1",
     )
     fast.state.port = hub
     hub.voice.install(out=int(voice) > 1, err=int(voice) > 0)

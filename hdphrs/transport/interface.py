@@ -98,7 +98,8 @@ class Transport(Protocol):
         """
 
     def hold(self) -> None:
-        """Several messages may follow: none leaves before `release`, and then those for one peer leave together."""
+        """Several messages and notes may follow: none leaves before `release`, and then those for one peer leave
+        together.  Holds may be nested."""
 
     def release(self) -> None:
         """See there."""

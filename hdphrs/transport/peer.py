@@ -89,9 +89,8 @@ class Peer:
         self.session.push(pack_message(message))
 
     def note(self, seconds: Sequence[float]) -> None:
-        """See `Transport.note`."""
+        """See `Transport.note`.  `wake` or `write` is to follow."""
         self.session.note(seconds)
-        self.wake()
 
     def tell(self, topic: bytes, rank: float, find: bytes) -> None:
         """See `Transport.tell`."""

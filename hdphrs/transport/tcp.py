@@ -92,7 +92,7 @@ class TcpTransport:
         self._around = Surroundings(secret, tls, deliver, self._detector, detect_after_s, self._hear_out, watch, set())
         self._peers: dict[NodeId, Peer] = {}
         self._fenced: set[NodeId] = set()
-        self._held = False
+        self._holds = 0
         self._unwritten: dict[Peer, None] = {}
         """Those for whom there is something, since `hold`."""
         self._told_fenced = False
@@ -141,22 +141,25 @@ class TcpTransport:
         if to not in self._fenced:
             peer = self._peer(to)
             peer.send(message)
-            if self._held:
-                self._unwritten[peer] = None
-            else:
-                peer.wake()
+            self._write_soon(peer)
 
     def hold(self) -> None:
         """See `Transport.hold`."""
-        self._held = True
+        self._holds += 1
 
     def release(self) -> None:
         """See `Transport.release`."""
-        self._held = False
-        if self._unwritten:
+        self._holds -= 1
+        if self._unwritten and not self._holds:
             for peer in self._unwritten:
                 peer.write()
             self._unwritten.clear()
+
+    def _write_soon(self, peer: Peer) -> None:
+        if self._holds:
+            self._unwritten[peer] = None
+        else:
+            peer.wake()
 
     def has_time(self) -> bool:
         """Whether nothing waits for trio to have its turn: all that peers say is heard by `watch`, and all that is for
@@ -168,6 +171,7 @@ class TcpTransport:
         peer = self._peers.get(to)
         if peer is not None:
             peer.note(seconds)
+            self._write_soon(peer)
 
     def tell(self, to: NodeId, topic: bytes, rank: float, find: bytes) -> None:
         """See `Transport.tell`."""

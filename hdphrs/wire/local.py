@@ -24,6 +24,7 @@ from hdphrs.wire.bulk import Bulk
 from hdphrs.wire.framing import ITEMS_MAX, FrameDecoder, encode_frame, plain_frame
 from hdphrs.wire.items import unpack_outcome, unpack_spark
 from hdphrs.wire.passing import Cargo, catch, receive, send_all, send_at_once, unload
+from hdphrs.wire.tray import Tray
 
 # To the node.
 READY: Final = 1  # [READY]: this process can take work; [READY, reliable, ledger] from the root node: the run begins
@@ -148,8 +149,12 @@ def _joined(parts: Sequence[tuple[bytes, list[Bulk]]]) -> tuple[bytes, list[Bulk
 class Link:
     """The blocking end of a local link; any thread may send, one at a time receives."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, tray: Tray | None = None) -> None:
+        """`tray` is for what the node need not hear at once; only a scheduler has one."""
         self._socket = sock
+        self._tray = tray
+        self._sent = 0
+        """Messages."""
         self._decoder = FrameDecoder(FRAME_BYTES_MAX, trusted=True)
         self._sending = threading.Lock()
         poll = select.poll()
@@ -166,6 +171,7 @@ class Link:
         """
         frame, bulks = encode_frames(messages)
         with self._sending:
+            self._sent += len(messages)
             if bulks:
                 send_all(self._socket, frame, bulks)
             else:
@@ -180,7 +186,20 @@ class Link:
         """
         frame = plain_frame([message]) or encode_frame([message])
         with self._sending:
-            return send_at_once(self._socket, frame)
+            is_sent = send_at_once(self._socket, frame)
+            self._sent += is_sent
+            return is_sent
+
+    def lay(self, *messages: list[Any]) -> None:
+        """Have the node hear these when it comes by, in the order in which all is sent; if that cannot be, send them.
+
+        Raises:
+            ConnectionError: the node is gone.
+        """
+        with self._sending:
+            is_laid = self._tray is not None and self._tray.lay(messages, after=self._sent)
+        if not is_laid:
+            self.send(*messages)
 
     def offer(self, gather: Callable[[], Sequence[list[Any]]]) -> None:
         """Send what `gather()` returns, unless somebody is sending just now, the caller of the caller perhaps.
@@ -192,6 +211,7 @@ class Link:
             try:
                 messages = gather()
                 if messages:
+                    self._sent += len(messages)
                     send_all(self._socket, *encode_frames(messages))
             finally:
                 self._sending.release()

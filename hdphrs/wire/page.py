@@ -8,6 +8,7 @@ bytes and words.  The root looks into the pages of nodes of its own host that ha
     offset 1   careful bits    1: the scheduler runs a task whose last attempt crashed; 2: one that is run again, and
                                may find parts of it finished
     offset 2   wanted byte     whether somebody is hungry; only the node writes it
+    offset 4   laid word       how often the scheduler has laid something down for the node (decision 36)
     offset 8   running word    serial number of the task on whose stack the scheduler is, 0 for none; the node reads
                                it when the scheduler has died
     offset 16  busy seconds    for how long tasks have run here, up to when the last one was set aside or ended
@@ -35,6 +36,8 @@ SPEAK = b"?"
 
 LOOK = b"!"
 """It is to look at the mail: something that runs here was cancelled."""
+
+LAID_MAX = 1 << 32
 
 CAREFUL = 1
 AGAIN = 2
@@ -110,6 +113,7 @@ class Line:
         self.flags: ctypes.c_uint16 = ctypes.c_uint16.from_buffer(view)
         """True when a spawn should export: to ask a memoryview takes four times as long."""
         self._bytes = view
+        self._laid = view[4:8].cast("I")
         self._running = view[8:16].cast("Q")
         self._seconds = view[16:32].cast("d")
 
@@ -144,6 +148,15 @@ class Line:
     def take_mail(self) -> None:
         """The scheduler is about to look; what is written from now on is mail again."""
         self._bytes[3] = False
+
+    @property
+    def laid(self) -> int:
+        """How often the scheduler has laid something down, in a word."""
+        return self._laid[0]
+
+    def lay(self) -> None:
+        """The scheduler's part: it has once more."""
+        self._laid[0] = (self._laid[0] + 1) % LAID_MAX
 
     @property
     def careful(self) -> bool:

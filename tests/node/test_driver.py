@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import trio
 import trio.testing
@@ -13,7 +14,8 @@ from hdphrs.node.driver import WORK_S, Driver
 from hdphrs.protocol import events as ev
 from hdphrs.protocol.effects import Effect
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import PROGRAM, Origin, Spark, Task, TaskRef
+from hdphrs.protocol.tasks import PROGRAM, NodeId, Origin, Spark, Task, TaskRef
+from hdphrs.transport.interface import Transport
 from tests.node.virtual import VirtualCrew
 
 FIRST, SECOND = Origin(1), Origin(2)
@@ -30,6 +32,30 @@ class Deaf(VirtualCrew):
     def replace(self, origin: Origin, copies: Sequence[tuple[TaskRef, int]]) -> None: ...
 
 
+class Steps(VirtualCrew):
+    """A crew and a transport that note what they are told, and when."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done: list[str] = []
+
+    def hold(self) -> None:
+        self.done.append("hold")
+
+    def collect(self) -> None:
+        self.done.append("collect")
+
+    def work(self) -> Work:
+        self.done.append("work")
+        return Work(1.0)
+
+    def note(self, to: NodeId, seconds: Sequence[float]) -> None:
+        self.done.append("note")
+
+    def release(self) -> None:
+        self.done.append("release")
+
+
 class Looked(VirtualCrew):
     """Counts how often somebody asks what has been done."""
 
@@ -43,6 +69,7 @@ class Looked(VirtualCrew):
 def test_a_node_without_anything_to_do_looks_at_its_work_again_only_when_it_has_something() -> None:
     crew = Looked()
     driver = Driver(Node.root(CoreConfig(), lambda n: 0), crew)
+    driver.attach_transport(cast(Transport, Steps()))
 
     async def main() -> Sequence[int]:
         seen = []
@@ -57,6 +84,40 @@ def test_a_node_without_anything_to_do_looks_at_its_work_again_only_when_it_has_
         return seen
 
     assert trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0)) == [1, 11]
+
+
+def test_what_schedulers_have_laid_down_leaves_together_with_what_the_root_is_told() -> None:
+    """One wake-up of the root, which it has anyway."""
+    steps = Steps()
+    driver = Driver(Node.newcomer(CoreConfig(), lambda n: 0), steps)
+    driver.attach_transport(cast(Transport, steps))
+
+    async def main() -> None:
+        with trio.move_on_after(1.5 * WORK_S):
+            await driver.keep_telling()
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert steps.done == ["hold", "collect", "work", "work", "note", "release"]
+
+
+def test_what_is_due_at_a_deadline_is_decided_with_what_schedulers_have_laid_down() -> None:
+    steps = Steps()
+    core = Node.root(CoreConfig(), lambda n: 0)
+    fed: list[str] = []
+
+    def feed(event: ev.Event, now_s: float) -> list[Effect]:
+        fed.append(f"{type(event).__name__} after {steps.done}")
+        return core.handle(event, now_s)
+
+    driver = Driver(core, steps, feed=feed)
+    core.next_deadline = lambda: None if fed else trio.current_time() + 1.0  # type: ignore[method-assign]
+
+    async def main() -> None:
+        with trio.move_on_after(2.0):
+            await driver.tick()
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert fed == ["Tick after ['collect']"]
 
 
 def test_deadline_that_comes_up_within_a_turn_is_kept_after_it() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
+from io import FileIO
 from types import SimpleNamespace
 from typing import cast
 
@@ -28,8 +29,9 @@ def scheduler() -> Iterator[Scheduler]:
     ours, theirs = socket.socketpair()
     errors, writing = os.pipe()
     os.close(writing)
-    process = SimpleNamespace(work=ours, line=page.line(0), errors=errors, output=None, pid=1, number=0)
-    with ours, theirs:
+    tray = FileIO(os.devnull)
+    process = SimpleNamespace(work=ours, tray=tray, line=page.line(0), errors=errors, output=None, pid=1, number=0)
+    with ours, theirs, tray:
         yield Scheduler(Origin(0), cast(SchedulerProcess, process), Voices("host", Streams.NONE))
     os.close(errors)
     page.close()

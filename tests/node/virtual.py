@@ -241,6 +241,9 @@ class VirtualCrew:
     def kept(self, pieces: Sequence[Piece]) -> None:
         """Nobody asks what virtual work was lost."""
 
+    def collect(self) -> None:
+        """What they have to say they say at once."""
+
     def work(self) -> Work:
         return Work()
 

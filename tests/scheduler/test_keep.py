@@ -81,7 +81,11 @@ class Stack:
 
     def look(self, count: int = 1) -> list[tuple[int, float]]:
         """Of the messages that the helper thread sends: how many pieces, and the work that was nowhere else."""
-        messages = [message for _ in range(count) for message in self._keeper.due()]
+        before = len(self._told)
+        for _ in range(count):
+            self._keeper.send_due()
+        messages = self._told[before:]
+        del self._told[before:]
         return [(len(pieces), own_s) for _, pieces, own_s, _ in messages]
 
     def stay(self, count: int) -> None:

@@ -25,6 +25,7 @@ from hdphrs.wire.code import CodeBook
 from hdphrs.wire.items import pack_outcome, pack_spark, unpack_outcome, unpack_task
 from hdphrs.wire.page import Line, Page
 from hdphrs.wire.settings import NodeSettings
+from hdphrs.wire.tray import Taker
 from hdphrs.wire.values import dump_result, load_outcome
 
 DEADLINE_S = 60.0
@@ -58,6 +59,7 @@ class FakeNode:
         self.popen: subprocess.Popen[bytes] = self.process.process
         self.process.work.settimeout(DEADLINE_S)
         self.link = PostingLink(self.process.work, self.process.line)
+        self.taker = Taker(self.process.tray, self.process.line)
         self.book = CodeBook(lambda digest, data: self.link.send([local.CODE, digest, data]))
         self.serial = 0
         self.heard: list[list[Any]] = []
@@ -72,7 +74,7 @@ class FakeNode:
             if not self.heard:
                 received = self.link.receive(block=True)
                 assert received is not None, "the scheduler has ended"
-                self.heard = received
+                self.heard = self.taker.among(received)
             message = self.heard.pop(0)
             if message[0] in kinds:
                 return message
@@ -82,7 +84,7 @@ class FakeNode:
         """What has arrived by now."""
         received = self.link.receive(block=True)
         assert received is not None, "the scheduler has ended"
-        return [message for message in received if len(message) == 2]
+        return [message for message in self.taker.among(received) if len(message) == 2]
 
     def spark(
         self, function: Callable[..., Any], *args: Any, careful: bool = False, pieces: tuple[Piece, ...] = ()

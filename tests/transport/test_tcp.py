@@ -93,6 +93,30 @@ def test_note_arrives_before_what_is_sent_after_it() -> None:
     run(main)
 
 
+def test_holds_may_be_nested_and_all_leaves_together_with_the_notes() -> None:
+    async def main() -> None:
+        async with cluster() as c:
+            root, one = await c.pair()
+            await settle()
+            link = one.transport._peer(ROOT).link
+            assert link is not None
+            one.transport.hold()
+            one.transport.hold()
+            one.transport.send(ROOT, numbered(1))
+            one.transport.release()
+            one.transport.note(ROOT, (1.0, 2.0, 3.0))
+            session = one.transport._peer(ROOT).session
+            assert not session._kept
+            one.transport.release()
+            assert session._kept
+            assert session._noted is None
+            assert not link._something_to_write.is_set()
+            assert await root.inbox.next() == Noted(ONE, (1.0, 2.0, 3.0))
+            assert await root.inbox.next() == Received(ONE, numbered(1))
+
+    run(main)
+
+
 def test_a_find_arrives_where_it_is_told() -> None:
     async def main() -> None:
         async with cluster() as c:
@@ -188,6 +212,7 @@ def test_what_one_step_sends_arrives_whole_and_in_order_however_large() -> None:
                 for number in step:
                     root.transport.send(ONE, message(number))
                 root.transport.release()
+            root.transport.hold()
             root.transport.release()
             for number in (number for step in steps for number in step):
                 assert await one.inbox.next() == Received(ROOT, message(number))
