@@ -196,10 +196,17 @@ class Crew:
         self._books.keep(pieces)
 
     def collect(self) -> None:
-        """Hear what the schedulers have laid down."""
+        """Hear what the schedulers have laid down: pieces, all in one step."""
+        kept: list[Piece] = []
         for scheduler in self._schedulers.values():
             if scheduler.tray.finds:
-                self._hear(scheduler, [])
+                for _, pieces, own_s, here_s in scheduler.tray.among([]):
+                    self._books.give(scheduler.origin, own_s, here_s)
+                    kept += map(unpack_piece, pieces)
+        if kept:
+            assert self._handle is not None
+            self._handle([Kept(tuple(kept))])
+            self._books.settle()
 
     def work(self) -> Work:
         """What the schedulers have done so far; the counters are up to date then."""
@@ -248,7 +255,7 @@ class Crew:
     def drain(self) -> None:
         """Pass on what tasks have said by now."""
         for scheduler in self._schedulers.values():
-            self._hear(scheduler, scheduler.link.drain())
+            self._hear(scheduler, scheduler.tray.among(scheduler.link.drain()))
             scheduler.speaker.drain()
 
     # ---- life ------------------------------------------------------------------------------------------------
@@ -302,18 +309,17 @@ class Crew:
             nursery.start_soon(scheduler.speaker.relay)
             await _wait(scheduler.process.process)
             nursery.cancel_scope.cancel()
-        self._hear(scheduler, scheduler.link.drain())  # what it said before it died still counts
+        self._hear(scheduler, scheduler.tray.rest(scheduler.link.drain()))  # what it said before it died still counts
         if not self._stopping:
             self._bury(scheduler)
 
     def _listen(self, scheduler: Scheduler, messages: list[list[Any]]) -> bool:
-        self._hear(scheduler, messages)
+        self._hear(scheduler, scheduler.tray.among(messages))
         return True
 
     def _hear(self, scheduler: Scheduler, messages: list[list[Any]]) -> None:
         assert self._handle is not None
         events: list[Event] = []
-        messages = scheduler.tray.among(messages)
         if messages:
             self.glance(messages)
         for message in messages:

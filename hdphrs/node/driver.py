@@ -14,7 +14,7 @@ import trio
 from hdphrs.console import say
 from hdphrs.node.books import Work
 from hdphrs.protocol import effects as fx
-from hdphrs.protocol.events import Event, Kept, Received, Suspected, Tick
+from hdphrs.protocol.events import Event, Kept, Leave, Received, Suspected, Tick
 from hdphrs.protocol.messages import Keep, Message, Term
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.paths import first_index
@@ -329,6 +329,11 @@ class Driver:
             self._transport.note(ROOT, work)
         return work
 
+    def leave(self, grace_s: float) -> None:
+        """This node was told to leave, within so many seconds: what its schedulers have laid down goes first."""
+        self._schedulers.collect()
+        self.handle([Leave(grace_s)])
+
     def spread(self, topic: bytes, rank: float, find: bytes) -> None:
         """A task here has found something: let all tasks of its search know, if it is news."""
         if self._schedulers.tell(topic, rank, find) and self._transport is not None:
@@ -363,5 +368,6 @@ class Driver:
             with trio.move_on_at(float("inf") if self._armed_s is None else self._armed_s) as sleep:
                 await self._rearm.wait()
             if sleep.cancelled_caught:
-                self._schedulers.collect()  # whatever is due, it may need it
+                if self.is_leaving:  # this may be the end of it
+                    self._schedulers.collect()
                 self.handle([Tick()])

@@ -14,7 +14,7 @@ import trio
 from hdphrs.console import say
 from hdphrs.node.driver import Driver
 from hdphrs.protocol.effects import Halt
-from hdphrs.protocol.events import Leave, Terminate
+from hdphrs.protocol.events import Terminate
 from hdphrs.protocol.tasks import ROOT
 from hdphrs.wire.settings import LEASH_KILL, LEAVE_SIGNAL
 
@@ -37,7 +37,7 @@ async def obey_signals(driver: Driver, grace_s: float) -> None:
             elif driver.core.me is None or (terminated and number == signal.SIGTERM):
                 driver.end(Halt(f"it was told to, by {signal.Signals(number).name}"))
             else:
-                driver.handle([Leave(grace_s)])
+                driver.leave(grace_s)
             terminated = terminated or number == signal.SIGTERM
 
 

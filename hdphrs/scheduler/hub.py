@@ -97,7 +97,7 @@ class Hub:
         self._exporter = Exporter(tell, line, book, self.roster, reliable=reliable, ledger=ledger, explain=explain)
         self._meter = Meter(line)
         self._keeper = Keeper(
-            self._mail.lay if not ledger else tell,
+            tell if ledger else self._mail.lay,
             self._exporter.check,
             self._exporter.check_later,
             self._meter,

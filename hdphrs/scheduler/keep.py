@@ -84,7 +84,7 @@ class Keeper:
     ) -> None:
         """
         Args:
-            tell: has the node hear messages, not at once.
+            tell: has the node hear messages, sooner or later.
             check: the digest of a call.
             check_later: the same, of a call that stays as it is.
             meter: knows how long tasks have run.

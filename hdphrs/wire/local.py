@@ -154,7 +154,7 @@ class Link:
         self._socket = sock
         self._tray = tray
         self._sent = 0
-        """Messages."""
+        """How many messages have gone over it."""
         self._decoder = FrameDecoder(FRAME_BYTES_MAX, trusted=True)
         self._sending = threading.Lock()
         poll = select.poll()
@@ -171,11 +171,11 @@ class Link:
         """
         frame, bulks = encode_frames(messages)
         with self._sending:
-            self._sent += len(messages)
             if bulks:
                 send_all(self._socket, frame, bulks)
             else:
                 self._socket.sendall(frame)
+            self._sent += len(messages)
 
     def send_at_once(self, message: list[Any]) -> bool:
         """Send this, which is small and has no bulks, if that does not block; whether it was sent.  The thread may be
@@ -211,8 +211,8 @@ class Link:
             try:
                 messages = gather()
                 if messages:
-                    self._sent += len(messages)
                     send_all(self._socket, *encode_frames(messages))
+                    self._sent += len(messages)
             finally:
                 self._sending.release()
 

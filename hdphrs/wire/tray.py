@@ -43,6 +43,8 @@ class Tray:
             OSError: the node is gone.
         """
         frame = plain_frame([after, messages])
+        if self._pipe.closed:
+            raise BrokenPipeError("this process is a copy of a scheduler, made by a task")
         if frame is None or len(frame) > LAID_BYTES_MAX or self._pipe.write(frame) is None:
             return False
         self._line.lay()
@@ -56,7 +58,7 @@ class Taker:
         """`pipe` does not block."""
         self._pipe = pipe
         self._line = line
-        self._taken = line.laid
+        self._taken = 0
         self._heard = 0
         """Messages that have come over the link."""
         self._decoder = FrameDecoder(trusted=True)
@@ -81,10 +83,22 @@ class Taker:
             all_of_them.append(message)
         return all_of_them + self._up_to(self._heard)
 
+    def rest(self, messages: list[list[Any]]) -> list[list[Any]]:
+        """The same, when the scheduler is dead and these are the last of its link: all that was laid down, whether or
+        not it came to count it."""
+        self._take()
+        rest = self.among(messages)
+        while self._waiting:
+            rest += self._waiting.popleft()[1]
+        return rest
+
     def _take(self) -> None:
         self._taken = self._line.laid
         while data := self._pipe.read(TAKEN_BYTES):
-            self._waiting += map(tuple, self._decoder.feed(data))
+            for after, messages in self._decoder.feed(data):
+                self._waiting.append((after, messages))
+            if len(data) < TAKEN_BYTES:
+                break
 
     def _up_to(self, number: int) -> list[list[Any]]:
         """Of what waits, that which comes before the next message of the link, if so many have come before that."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import cast
 
+import pytest
 import trio
 import trio.testing
 
@@ -13,6 +15,7 @@ from hdphrs.node.books import Work
 from hdphrs.node.driver import WORK_S, Driver
 from hdphrs.protocol import events as ev
 from hdphrs.protocol.effects import Effect
+from hdphrs.protocol.leaving import Leaving
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.tasks import PROGRAM, NodeId, Origin, Spark, Task, TaskRef
 from hdphrs.transport.interface import Transport
@@ -100,24 +103,45 @@ def test_what_schedulers_have_laid_down_leaves_together_with_what_the_root_is_to
     assert steps.done == ["hold", "collect", "work", "work", "note", "release"]
 
 
-def test_what_is_due_at_a_deadline_is_decided_with_what_schedulers_have_laid_down() -> None:
+@pytest.mark.parametrize("leaves", [True, False])
+def test_before_the_grace_of_a_node_that_leaves_is_over_what_schedulers_have_laid_down_is_heard(leaves: bool) -> None:
+    """At no other deadline does the core need it, and there are many."""
     steps = Steps()
     core = Node.root(CoreConfig(), lambda n: 0)
     fed: list[str] = []
 
     def feed(event: ev.Event, now_s: float) -> list[Effect]:
-        fed.append(f"{type(event).__name__} after {steps.done}")
-        return core.handle(event, now_s)
+        fed.append(type(event).__name__)
+        return []
 
     driver = Driver(core, steps, feed=feed)
     core.next_deadline = lambda: None if fed else trio.current_time() + 1.0  # type: ignore[method-assign]
+    core.leaving = cast(Leaving, SimpleNamespace(under_way=leaves))
 
     async def main() -> None:
         with trio.move_on_after(2.0):
             await driver.tick()
 
     trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
-    assert fed == ["Tick after ['collect']"]
+    assert fed == ["Tick"]
+    assert ("collect" in steps.done) is leaves
+
+
+def test_what_schedulers_have_laid_down_is_heard_before_the_order_to_leave() -> None:
+    """Without grace, nothing is heard after it."""
+    steps = Steps()
+
+    def feed(event: ev.Event, now_s: float) -> list[Effect]:
+        steps.done.append(type(event).__name__)
+        return []
+
+    driver = Driver(Node.root(CoreConfig(), lambda n: 0), steps, feed=feed)
+
+    async def main() -> None:
+        driver.leave(0.0)
+
+    trio.run(main)
+    assert steps.done == ["collect", "Leave"]
 
 
 def test_deadline_that_comes_up_within_a_turn_is_kept_after_it() -> None:

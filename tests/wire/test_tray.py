@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hdphrs.errors import InternalError
 from hdphrs.wire.local import Link
 from hdphrs.wire.page import LAID_MAX, LINE_BYTES, Line
 from hdphrs.wire.tray import LAID_BYTES_MAX, Taker, Tray
@@ -70,6 +71,38 @@ def test_it_outlives_the_scheduler(both: Both) -> None:
     assert both.hears() == [[1], [2]]
 
 
+def test_of_a_dead_scheduler_all_is_heard_even_what_it_did_not_come_to_count(both: Both) -> None:
+    """Its main thread may have taken it down before the helper thread, which had just written, had its turn again."""
+    both.scheduler.send([1])
+    both.line.lay = lambda: None  # type: ignore[method-assign]
+    both.scheduler.lay([2])
+    assert not both.taker.finds
+    both.scheduler.send([3])
+    both.scheduler.close()
+    both.ends[1].close()
+    assert both.taker.rest(both.node.receive(block=False) or []) == [[1], [2], [3]]
+
+
+def test_nor_does_it_wait_for_a_message_that_will_never_come(both: Both) -> None:
+    both.scheduler.send([1])
+    both.scheduler.lay([2])
+    assert both.taker.rest([]) == [[2]]
+
+
+def test_message_that_cannot_be_sent_is_not_counted(both: Both) -> None:
+    with pytest.raises(InternalError):
+        both.scheduler.offer(lambda: [[object()]])
+    both.scheduler.lay([1])
+    assert both.hears() == [[1]]
+
+
+def test_a_copy_of_a_scheduler_lays_nothing_down(both: Both) -> None:
+    """As of a link that is closed, which a copy's are, its end is said to be gone."""
+    both.ends[1].close()
+    with pytest.raises(OSError, match="copy of a scheduler"):
+        both.scheduler.lay([1])
+
+
 def test_what_was_laid_down_after_a_message_that_is_still_under_way_waits_for_it(both: Both) -> None:
     """The node has read the link, and the scheduler goes on before it has looked at the tray."""
     both.scheduler.send([1])
@@ -92,6 +125,7 @@ def test_what_is_large_goes_over_the_link(both: Both, data: object) -> None:
 
 
 def test_a_full_tray_wakes_the_node(both: Both) -> None:
+    """Nothing waits in it for ever."""
     number = 0
     while not both.wakes():
         both.scheduler.lay([number, bytes(LAID_BYTES_MAX // 2)])
