@@ -72,8 +72,9 @@ class Stopper:
                 self._answer([list(spark.ref), spark.replica, pack_outcome(outcome), 0.0, 0.0])
         for future in self._meter.owners():
             if isinstance(future, Root) and future.copy in unwanted:
-                self.stop(future)
+                # Before it is stopped, for the other thread may end it from then on, and answer.
                 self._tell([local.BEHIND, future.assigned.serial, *self._bundles.behind(future.path)])
+                self.stop(future)
 
     def stop(self, task: Future[Any]) -> None:
         """A task that has started is to end, and all that it has spawned."""

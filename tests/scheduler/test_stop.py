@@ -6,17 +6,23 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 import hdphrs
 from hdphrs import get, spawn, spawn_at
 from hdphrs.protocol.paths import child_path
-from hdphrs.protocol.tasks import PROGRAM, ROOT, Verdict
+from hdphrs.protocol.tasks import PROGRAM, ROOT, Spark, Task, TaskRef, Verdict
+from hdphrs.scheduler.assigned import Assigned
+from hdphrs.scheduler.bundles import Bundles
+from hdphrs.scheduler.export import Exporter
+from hdphrs.scheduler.meter import Account, Meter
+from hdphrs.scheduler.stop import Stopper
 from hdphrs.wire import local
 from hdphrs.wire.items import unpack_outcome
-from hdphrs.wire.page import LOOK
+from hdphrs.wire.page import LOOK, Line
 from hdphrs.wire.values import load_outcome
 from tests.scheduler.test_process import FakeNode, square
 
@@ -244,3 +250,23 @@ def test_finished_future_is_not_cancelled() -> None:
         future = spawn(square, 3)
         assert not future.cancel()
         assert get(future) == 9
+
+
+def test_node_hears_of_a_running_task_that_is_to_end_before_that_can_answer() -> None:
+    """The helper thread may stop it: from then on the main thread may be first."""
+    task = Assigned(7, Spark(TaskRef(ROOT, PROGRAM, 0), 0, Task("f", bytes(16), b"", b"")))
+    line = cast(Line, SimpleNamespace(again=lambda: None))
+    meter = Meter(line)
+    meter.lend(task, Account())
+    heard: list[tuple[list[Any], bool]] = []
+    stopper = Stopper(
+        cast(Exporter, SimpleNamespace(cancel_below=lambda task: None)),
+        meter,
+        line,
+        cast(Bundles, SimpleNamespace(stop=lambda copies: None, behind=lambda path: (0, b""))),
+        answer=lambda result: pytest.fail("it runs"),
+        tell=lambda message: heard.append((message, task in stopper.stopping)),
+    )
+    stopper.stop_copies([[[ROOT, PROGRAM, 0], 0]])
+    assert heard == [([local.BEHIND, 7, 0, b""], False)]
+    assert task in stopper.stopping
