@@ -556,14 +556,19 @@ class Hub:
         return [[local.HUNGRY, ROOM, ran]]
 
     def _flush(self, *more: list[Any]) -> None:
-        """Send what has gathered, and more; the helper thread may do the same at the same time."""
+        """Send what has gathered, and more; the helper thread may do the same at the same time.
+
+        Pieces alone wake nobody (decision 36).
+        """
         answers = self._answers.take()
         parts = self._bundles.parts()
         if answers or parts:
             self.voice.finish()
-        messages = [*self.voice.gathered(), *self._keeper.gathered(), *parts, *answers, *more]
-        if messages:
-            self._tell(*messages)
+        said = self.voice.gathered()
+        if said or parts or answers or more:
+            self._tell(*said, *self._keeper.gathered(), *parts, *answers, *more)
+        else:
+            self._keeper.send()
         if answers:
             flush_streams()
 

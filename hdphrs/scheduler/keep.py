@@ -204,12 +204,18 @@ class Keeper:
         much_s = max(AT_ONCE * PIECE_COST_S * self.nodes, 0.0 if self._ledger else AT_ONCE_S)
         is_much = share.own_s + share.here_s >= much_s
         if is_much or len(gathered) >= GATHERED_MAX or self._waited() > self._looks_in(GATHER_LOOKS, GATHER_S):
-            self._tell(*self.gathered())
+            self.send()
 
     def send_due(self) -> None:
         """In the helper thread, at each look: send what has gathered for too long."""
         self._looks += 1
-        if self._waited() > self._looks_in(STAY_LOOKS, STAY_S) and (messages := self.gathered()):
+        if self._waited() > self._looks_in(STAY_LOOKS, STAY_S):
+            self.send()
+
+    def send(self) -> None:
+        """Have the node hear what has gathered, while there is nothing else to say; the helper thread may do the same
+        at the same time."""
+        if messages := self.gathered():
             self._tell(*messages)
 
     def _waited(self) -> int:

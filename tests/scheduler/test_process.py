@@ -14,15 +14,16 @@ from typing import Any
 
 import pytest
 
-from hdphrs import get, spawn
+from hdphrs import get, spawn, spawn_at
 from hdphrs.api import future as fast
+from hdphrs.config import PIECE_COST_S
 from hdphrs.node.process import SchedulerProcess, start_scheduler
 from hdphrs.protocol.paths import child_path
 from hdphrs.protocol.pieces import check_of
 from hdphrs.protocol.tasks import PROGRAM, ROOT, Crash, Outcome, Piece, Spark, Task, TaskRef, Verdict
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook
-from hdphrs.wire.items import pack_outcome, pack_spark, unpack_outcome, unpack_task
+from hdphrs.wire.items import pack_outcome, pack_spark, unpack_outcome, unpack_piece, unpack_task
 from hdphrs.wire.page import Line, Page
 from hdphrs.wire.settings import NodeSettings
 from hdphrs.wire.tray import Taker
@@ -363,6 +364,37 @@ def test_child_that_runs_for_long_in_place_is_kept_as_it_was_when_it_ended(node:
     assert path == child_path(bytes(16), 0)
     assert load_outcome(unpack_outcome(outcome)) == (True, [1])
     assert node.result()[2] == [1, 9]
+
+
+def dear(folder: Path) -> int:
+    """Until its parent, which waits, can go on, and it has surely cost enough to be kept."""
+    (folder / "began").touch()
+    while fast.watched is None or not (folder / "delivered").exists():
+        sleep(0.001)
+    sleep(2 * PIECE_COST_S)
+    return 1
+
+
+def wait_beside_dear(folder: Path) -> int:
+    placed = spawn_at(ROOT, square, 2)
+    beside = spawn(dear, folder)
+    get(placed)
+    return get(beside)
+
+
+def test_a_piece_alone_wakes_nobody(node: FakeNode, tmp_path: Path) -> None:
+    """Its parent's stack goes on next, and what has gathered is said before that."""
+    node.start(wait_beside_dear, tmp_path)
+    slot = node.hear(local.PLACE)[1]
+    node.wait_for(tmp_path / "began")
+    node.link.send([local.DELIVER, slot, pack_outcome(dump_result("square", 4)), 0.0, 0.0])
+    (tmp_path / "delivered").touch()
+    heard: list[list[Any]] = []
+    while local.RESULTS not in [message[0] for message in heard]:
+        heard += node.link.receive(block=True) or pytest.fail("the scheduler has ended")
+    assert local.KEEP not in [message[0] for message in heard]
+    [laid] = [message for message in node.taker.among(heard) if message[0] == local.KEEP]
+    assert [unpack_piece(piece).path for piece in laid[1]] == [child_path(bytes(16), 1)]
 
 
 def test_task_that_is_run_again_computes_only_what_is_not_finished(node: FakeNode, tmp_path: Path) -> None:
