@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.figures import Budget
-from benchmarks.lines.own import OWN, RELIABLE
+from benchmarks.lines.own import BARE, OWN, RELIABLE
 
 IDEAL = "ideal"
 IN_TASK, PROGRAM = "hdphrs", "hdphrs_program"
@@ -58,7 +58,8 @@ class Line:
 
     what: str
     unit: str
-    budget: Budget
+    budget: Budget | None
+    """None: nothing is bound; it says what could be reached at most."""
     system: str
     ours: Quantity
     others: tuple[str, ...] = ()
@@ -128,6 +129,16 @@ def _standing_by() -> Sequence[Line]:
         Line("round trip, idle, same host", "µs", Budget(140), PROGRAM, trip),
         Line("round trip, of ProcessPoolExecutor", "×", at_least(1.0), PROGRAM, trip, ("process_pool",)),
         Line("round trip, idle, node to node", "µs", Budget(350), OWN, Quantity("node_trip", "median_us")),
+        *(
+            Line(
+                f"the least: {count} bare processes in a row, there and back",
+                "µs",
+                None,
+                OWN,
+                Quantity(name, "least_us"),
+            )
+            for name, count in BARE.items()
+        ),
         Line("start to first stolen result", "s", Budget(0.4), OWN, Quantity("first_steal", "seconds")),
         Line("idle memory of everything", "MB", Budget(100), PROGRAM, Quantity("startup", "memory_mb")),
         Line("100,000 waiting sparks of a task", "MB", Budget(60), IN_TASK, waiting),

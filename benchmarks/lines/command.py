@@ -96,7 +96,7 @@ def markdown(verdicts: Sequence[Verdict]) -> str:
     rows = [HEADING, "| what | must be | median | least – most | samples | |", "|---|---|---|---|---|---|"]
     for verdict in verdicts:
         line = verdict.line
-        bound = f"{str(line.budget).replace('<=', '≤').replace('>=', '≥')} {line.unit}"
+        bound = f"{line.budget or ''} {line.unit}".replace("<=", "≤").replace(">=", "≥").strip()
         what = f"{line.what} ({SYSTEMS[verdict.best].name})" if verdict.best else line.what
         if verdict.value is None:
             rows.append(f"| {what} | {bound} | – | – | 0 | {verdict.word}: {verdict.trouble} |")

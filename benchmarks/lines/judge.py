@@ -20,7 +20,7 @@ from benchmarks.lines.bounds import DIFFERENCE, RATE, RUNNERS_UP, Line, Quantity
 When: TypeAlias = tuple[int, int]
 """Round and turn."""
 
-MET, MISSED, UNKNOWN = "met", "MISSED", "not measured"
+MET, MISSED, UNKNOWN, LIMIT = "met", "MISSED", "not measured", "a limit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,8 @@ class Verdict:
         """Whether the line holds."""
         if self.value is None:
             return UNKNOWN
+        if self.line.budget is None:
+            return LIMIT
         return MET if self.line.budget.is_kept(self.value) else MISSED
 
     def facts(self) -> dict[str, Any]:
@@ -54,7 +56,7 @@ class Verdict:
         return {
             "what": self.line.what,
             "unit": self.line.unit,
-            "bound": str(self.line.budget),
+            "bound": self.line.budget and str(self.line.budget),
             "median": self.value,
             "samples": self.samples,
             "against": self.best,

@@ -31,6 +31,9 @@ RELIABLE: dict[str, dict[str, tuple[int, float]]] = {
 """About how many tasks, and the mean processor time of those that do not divide, in seconds: as the programs have them
 when they take two or three seconds, with the paper's lazy skeletons."""
 
+BARE = {"bare_trip": 3, "bare_node_trip": 4}
+"""Processes in a row: program, node and scheduler; scheduler, node, other node and its scheduler."""
+
 PAIRS = 3
 """Of runs, in each round."""
 
@@ -48,6 +51,14 @@ def _node_trip(size: str, number: int) -> Figures:
     run = launch([*HDPHRS_RUN, "--local-nodes", "2", "--cores", "1", str(PROGRAMS / "node_trip.py"), count])
     figures: Figures = json.loads(run.last_line)
     return figures
+
+
+def _bare_trip(processes: int, size: str, number: int) -> Figures:
+    """What nobody can do without: the same processes, handing on what would be handed on."""
+    count = {FULL: "1000", TINY: "5"}[size]
+    run = launch([str(PROGRAMS / "bare_trip.py"), str(processes), count])
+    figures: Figures = json.loads(run.last_line)
+    return {**figures, "least_us": min(figures.values())}
 
 
 def _first_steal(size: str, number: int) -> Figures:
@@ -73,6 +84,7 @@ def _reliable(name: str, size: str, number: int) -> Figures:
 OWN_WORKLOADS: dict[str, Callable[[str, int], Figures]] = {
     "spawn_get": _spawn_get,
     "node_trip": _node_trip,
+    **{name: partial(_bare_trip, processes) for name, processes in BARE.items()},
     "first_steal": _first_steal,
     **{f"reliable_{name}": partial(_reliable, name) for name in RELIABLE},
 }

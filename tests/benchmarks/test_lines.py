@@ -69,6 +69,12 @@ def test_turns_of_a_round_are_samples_of_their_own() -> None:
     assert (verdict.best, verdict.samples, verdict.disturbed) == ("pool", (2.0, 3.0), 1)
 
 
+def test_what_is_not_bound_says_what_the_limit_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--only", "bare processes", "--repeat", "2"], fake_run, fake_own) == 0
+    row = "| the least: 3 bare processes in a row, there and back | µs | 1.5 | 1 – 2 | 2 | a limit |"
+    assert row in capsys.readouterr().out
+
+
 def test_what_could_not_be_measured_says_why() -> None:
     failed = Result(1, 0.0, Outcome("pool", "noops", FULL, "hangs"))
     line = Line("a line", "×", Budget(1.0), "hdphrs", SECONDS, ("pool",))
@@ -122,7 +128,7 @@ def fake_run(system: str, how: System, workload: str, size: str | None, memory: 
 
 def fake_own(workload: str, size: str, number: int) -> Outcome:
     """It takes longer and longer."""
-    return Outcome("hdphrs", workload, size, RIGHT, {"us": float(number)})
+    return Outcome("hdphrs", workload, size, RIGHT, {"us": float(number), "least_us": float(number)})
 
 
 def test_rounds_are_judged_and_written_into_a_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,7 +181,15 @@ def test_lines_are_measured_once_in_tiny_sizes(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(launch, "VENVS", tmp_path)
     monkeypatch.setattr("benchmarks.compare.systems.VENVS", tmp_path)
     file = tmp_path / "lines.json"
-    some = ["spawn + get", "no-ops", "UTS T3", "round trip", "killed, from the program", "unreliable, queens, time"]
+    some = [
+        "spawn + get",
+        "no-ops",
+        "UTS T3",
+        "round trip",
+        "bare processes",
+        "killed, from the program",
+        "unreliable, queens, time",
+    ]
     assert main(["--only", *some, "--repeat", "1", "--size", TINY, "--json", str(file)], run_job, run_own) == 2
     facts = json.loads(file.read_text())
     base = {name for name, system in SYSTEMS.items() if system.venv == BASE}
