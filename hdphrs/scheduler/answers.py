@@ -7,6 +7,7 @@ none.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import fields
 from time import perf_counter
 from typing import Any
@@ -18,10 +19,16 @@ GATHERED_MAX = 16
 """Results that wait for each other."""
 
 LONG_S = 30e-3
-"""If the next task takes so long, the helper thread would send results before there is one more: they do not wait."""
+"""Before a task that takes so long none waits."""
+
+LATE_S = 60e-3
+LEDGER_LATE_S = 30e-3
+"""How long a result waits for others at most while nobody has nothing else to do; and in a run with a ledger, where it
+is of use to the next run.  Before a task that would take it beyond that it leaves, and if that was not foreseen, the
+helper thread sends it at its next tick."""
 
 WAIT_S = 1e-3
-"""How long a result may wait for others to end."""
+"""And how long if somebody may wait for it."""
 
 _FIELDS = [field.name for field in fields(Outcome)]
 DATA, COST = _FIELDS.index("data"), _FIELDS.index("cost_s")
@@ -31,11 +38,14 @@ DATA, COST = _FIELDS.index("data"), _FIELDS.index("cost_s")
 class Answers:
     """Those of one scheduler."""
 
-    def __init__(self) -> None:
+    def __init__(self, late_s: float, clock: Callable[[], float] = perf_counter) -> None:
+        """`late_s` is how long they wait at most while nobody has nothing else to do."""
+        self._late_s = late_s
+        self._clock = clock
         self.gathered: deque[list[Any]] = deque()
         """Items of RESULTS."""
-        self._until_s = 0.0
-        """The oldest of them waits until then at most, if somebody may wait for it who has nothing else to do."""
+        self._since_s = 0.0
+        """When the oldest of them came."""
 
     def __len__(self) -> int:
         return len(self.gathered)
@@ -43,7 +53,7 @@ class Answers:
     def add(self, answer: list[Any]) -> None:
         """An item of RESULTS."""
         if not self.gathered:
-            self._until_s = perf_counter() + WAIT_S
+            self._since_s = self._clock()
         self.gathered.append(answer)
 
     def are_due(self, next_s: float | None, *, nobody_waits: bool) -> bool:
@@ -51,11 +61,16 @@ class Answers:
         somebody knows.
 
         Args:
-            nobody_waits: whether all schedulers have something to do; the helper thread sends results then.
+            nobody_waits: whether all schedulers have something to do.
         """
         if next_s is None or next_s >= LONG_S or len(self.gathered) >= GATHERED_MAX:
             return True
-        return not nobody_waits and perf_counter() + next_s > self._until_s
+        return self._clock() + next_s > self._since_s + (self._late_s if nobody_waits else WAIT_S)
+
+    @property
+    def are_late(self) -> bool:
+        """In the helper thread: whether the main one should have sent some by now."""
+        return bool(self.gathered) and self._clock() > self._since_s + self._late_s
 
     def take(self) -> list[list[Any]]:
         """Those that have gathered, as messages; the helper thread may do the same at the same time."""

@@ -316,6 +316,12 @@ class Bundles:
                 bundle.give_back()
 
     @property
+    def may_be_late(self) -> bool:
+        """Whether one has begun some time ago, and has not been answered."""
+        since_s = perf_counter() - OVERDUE_S / 2
+        return any(bundle.since_s < since_s for bundle in list(self._begun))
+
+    @property
     def have_news(self) -> bool:
         """Whether there is something to tell."""
         return any(bundle.has_news for bundle in list(self._begun))

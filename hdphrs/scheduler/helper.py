@@ -38,7 +38,7 @@ ASKED_BYTES = 64
 """Requests that are read at once; those of one kind are one."""
 
 TICK_S = 30e-3
-"""Results wait no longer than this, or a look, for the end of a task that was expected to be quick."""
+"""How often the thread comes by while tasks come and go, and something waits for that."""
 
 
 class Helper:
@@ -58,7 +58,7 @@ class Helper:
         timers: Timers,
         bundles: Bundles,
         flush: Callable[[], None],
-        end_turn: Callable[[], None],
+        end_turn: Callable[[], bool],
         *,
         looks: bool,
     ) -> None:
@@ -66,7 +66,7 @@ class Helper:
         Args:
             control: where the node's requests come in.
             flush: sends what has gathered.
-            end_turn: has the running task let others go on at its next spawn.
+            end_turn: has the running task let others go on at its next spawn; whether there are any.
             looks: whether it is to look at what runs.
         """
         self._control = control
@@ -88,8 +88,11 @@ class Helper:
         exporter.on_rest = self._rest
         keeper.watcher.on_change = self.stir
         self._rhythm = Rhythm(self._state)
+        self._looks = looks
         self._look_s = 0.0 if looks else inf
         """When it is time to look again."""
+        self._has_ended_turn = False
+        """At the last tick others waited for their turn."""
 
     def start(self) -> None:
         """Begin."""
@@ -98,6 +101,11 @@ class Helper:
     def stir(self) -> None:
         """The main thread begins with something else."""
         if self._rhythm.is_slow:
+            self._wake()
+
+    def hurry(self) -> None:
+        """In the main thread: somebody is to be woken at a certain time, which may be before the next tick."""
+        if self._rhythm.is_later_than(TICK_S):
             self._wake()
 
     def _wake(self) -> None:
@@ -137,7 +145,8 @@ class Helper:
         """How long to wait for the next request; None for ever."""
         look_s = self._keeper.look_s
         tick_s = TICK_S if self._look_s == inf else look_s / max(1, int(look_s / TICK_S))
-        pause_s = self._rhythm.pause_s(tick_s, patient=self._noter is None)  # that counts tasks between looks
+        patient = self._noter is None  # that counts tasks between looks
+        pause_s = self._rhythm.pause_s(tick_s, patient=patient, useful=self._is_useful())
         if self._line.demand and self._mail.holds_tasks:
             pause_s = min(pause_s, SOON_S)
         if rest_until_s := self._exporter.pace.rest_until_s:
@@ -145,6 +154,11 @@ class Helper:
         if timer_s := self._timers.left_s():
             pause_s = min(pause_s, timer_s)
         return None if pause_s == inf else ceil(pause_s * 1000)
+
+    def _is_useful(self) -> bool:
+        """Whether something here waits for a tick, or for the next look."""
+        waits = self._answers.are_late or self._bundles.may_be_late or self._voice or self._has_ended_turn
+        return bool(waits or self._stopper.stopping or (self._looks and self._keeper.needs_looks))
 
     def _state(self) -> tuple[int, ...]:
         task = fast.here.task
@@ -162,14 +176,14 @@ class Helper:
         now_s = perf_counter()
         if self._timers.left_s() == 0.0:
             self._line.again()  # so that the running task gives way at its next spawn
-        self._end_turn()
+        self._has_ended_turn = self._end_turn()
         if now_s >= self._look_s:
             self._look_s = now_s + self._keeper.look_s
             self._look()
         if stuck := self._stopper.stuck():
             self._mail.tell(*stuck)
         self._bundles.look()
-        if self._answers or self._bundles.have_news or self._voice:
+        if self._answers.are_late or self._bundles.have_news or self._voice:
             self._flush()
 
     def _look(self) -> None:

@@ -34,7 +34,7 @@ from hdphrs.api.seeds import beside
 from hdphrs.errors import CannotTravelError, UsageError
 from hdphrs.protocol.paths import child_path
 from hdphrs.protocol.tasks import NodeId, Outcome, Task
-from hdphrs.scheduler.answers import COST, Answers
+from hdphrs.scheduler.answers import COST, LATE_S, LEDGER_LATE_S, Answers
 from hdphrs.scheduler.assigned import Assigned, path_of, root_of
 from hdphrs.scheduler.bundles import Bundle, Bundles, Call, assigned
 from hdphrs.scheduler.end import fail, flush_streams, leave
@@ -68,6 +68,9 @@ be needed, and the first times it takes many times as long as later."""
 
 ROOM = 16
 """Tasks that a hungry scheduler takes at a time."""
+
+TURN_S = 20e-3
+"""How long a stack has the core before it lets others have theirs; the helper thread comes by less often than that."""
 
 POLL_S = 1e-3
 """How long a busy scheduler leaves what the node has sent unread."""
@@ -109,7 +112,7 @@ class Hub:
         self._stacks = Stacks(self._serve_loop)
         self._waiting = Waiting(self._stacks.ready.append)
         self._timers = Timers()
-        self._answers = Answers()
+        self._answers = Answers(LEDGER_LATE_S if ledger else LATE_S)
         self._habits = Habits()
         self.voice: Voice = Voice(link)
         self._bundles = Bundles(
@@ -327,6 +330,8 @@ class Hub:
         task = fast.here.task, self._root, self._meter.account, self._keeper.watcher.leave()
         if isinstance(self._root, Bundle):
             self._bundles.pass_on(self._root)
+        if self._timers.calls:
+            self._helper.hurry()
         self._enter(None, None)
         self._stacks.suspend()
         fast.here.task, root, account, sample = task
@@ -347,11 +352,15 @@ class Hub:
                 self._suspend()
                 self._stopper.check()
 
-    def end_turn(self) -> None:
-        """In the helper thread: what runs has had the core for a while; at its next spawn others have theirs."""
-        if self._stacks.aside:
-            self._turn_is_over = True
-            self._line.again()
+    def end_turn(self) -> bool:
+        """In the helper thread: if what runs has had the core for a while, and there are others, they have theirs at
+        its next spawn; whether that is so."""
+        since_s = self._line.since_s
+        if not self._stacks.aside or not since_s or perf_counter() - since_s < TURN_S:
+            return False
+        self._turn_is_over = True
+        self._line.again()
+        return True
 
     def _enter(self, root: Assigned | None, account: Account | None) -> None:
         self._root = root

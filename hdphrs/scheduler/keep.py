@@ -111,6 +111,11 @@ class Keeper:
         """How often it is to be looked at what runs."""
         return LEDGER_LOOK_S if self._ledger else min(max(LOOK_S_MIN, PIECE_COST_S * self.nodes / 2), LOOK_S_MAX)
 
+    @property
+    def needs_looks(self) -> bool:
+        """Whether pieces wait for one, or there will soon be some."""
+        return bool(self._gathered) or self.watcher.sees_much
+
     def keep_watched(self, future: Future[Any], function: Callable[..., Any], value: Any) -> None:
         """A watched task has been run in place; its arguments are still in the future."""
         account = self._meter.account

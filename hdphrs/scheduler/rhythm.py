@@ -1,9 +1,10 @@
 """How often a scheduler's helper thread looks after what runs.
 
-What lives here: `Rhythm`.  While tasks come and go there is a tick every so often.  When nothing has changed since the
-last one, neither what runs nor how many tasks have run, the next comes later and later, after `PATIENCE` of the time
-for which nothing has changed; and when nothing has run for `ASLEEP_S`, not until the thread is woken.  So an idle
-scheduler does nothing at all, and what may go unseen after a long quiet time is short against that time.
+What lives here: `Rhythm`.  While tasks come and go there is a tick every so often; if ticks find nothing to do, again
+and again, they come more rarely, since each takes the interpreter from the task that runs.  When nothing has changed
+since the last one, neither what runs nor how many tasks have run, the next comes later and later, after `PATIENCE` of
+the time for which nothing has changed; and when nothing has run for `ASLEEP_S`, not until the thread is woken.  So an
+idle scheduler does nothing at all, and what may go unseen after a long quiet time is short against that time.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ PATIENCE = 1 / 8
 
 TICK_S_MAX = 0.25
 """But no longer than this while something runs."""
+
+VAIN_S_MAX = 0.12
+"""And no longer than this while tasks come and go, and ticks find nothing to do."""
 
 ASLEEP_S = 0.5
 """When nothing has run for so long, there is none."""
@@ -37,22 +41,32 @@ class Rhythm:
         self._seen: tuple[int, ...] = ()
         self._since_s = 0.0
         """When that began."""
+        self._vain_s = 0.0
+        """The last pause, if the tick before it had nothing to do."""
+        self._next_s = 0.0
+        """When the next tick is to come."""
 
     def change(self) -> None:
         """Something else begins."""
         self.is_slow = False
         self._seen = ()
+        self._vain_s = 0.0
+
+    def is_later_than(self, for_s: float) -> bool:
+        """Whether the next tick comes later than that."""
+        return self._next_s > self._clock() + for_s
 
     def quiet_s(self) -> float:
         """For how long nothing has changed, as far as has been seen."""
         return self._clock() - self._since_s if self._state() == self._seen else 0.0
 
-    def pause_s(self, tick_s: float, *, patient: bool) -> float:
+    def pause_s(self, tick_s: float, *, patient: bool, useful: bool) -> float:
         """How long until the next tick; without end if there is none.
 
         Args:
             tick_s: how often one comes while tasks come and go.
             patient: whether it may come later while nothing changes.
+            useful: whether the last one had something to do, or the next one will.
         """
         self.is_slow = True  # before the look: who begins something now sees this, or else is seen
         now_s = self._clock()
@@ -62,7 +76,10 @@ class Rhythm:
         quiet_s = now_s - self._since_s
         runs = seen[0] != NOTHING
         if not runs and quiet_s >= ASLEEP_S:
+            self._next_s = inf
             return inf
-        pause_s = max(tick_s, min(quiet_s * PATIENCE, TICK_S_MAX)) if patient or not runs else tick_s
-        self.is_slow = pause_s > tick_s
+        self._vain_s = tick_s if useful else max(tick_s, min(2 * self._vain_s, VAIN_S_MAX))
+        pause_s = max(self._vain_s, min(quiet_s * PATIENCE, TICK_S_MAX)) if patient or not runs else tick_s
+        self.is_slow = pause_s > self._vain_s
+        self._next_s = now_s + pause_s
         return pause_s

@@ -8,10 +8,12 @@ change, `Watcher.finished` is called.  The fast path pays for all this with one 
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any, NamedTuple
 
 from hdphrs.api import future as fast
 from hdphrs.api.future import Future
+from hdphrs.config import PIECE_COST_S
 
 DEPTH_MAX = 10_000
 """Futures of one stack that are looked at."""
@@ -41,12 +43,20 @@ NOTHING = Sample([], {}, 0.0)
 class Watcher:
     """Watches the stacks of one scheduler; the helper thread looks, the main thread does the rest."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        """`clock` tells for how long the running stack has run, and stands still for those that are set aside."""
+    def __init__(self, clock: Callable[[], float], wall: Callable[[], float] = perf_counter) -> None:
+        """`clock` tells for how long the running stack has run, and stands still for those that are set aside; `wall`
+        does not."""
         self.on_change: Callable[[], None] = lambda: None
         """Called in the main thread when a watched future has its value, and something else runs."""
+        self.sees_much: bool = True
+        """Whether what was there at the last look may be worth keeping: it was seen twice, or seems to take long."""
         self._clock = clock
+        self._wall = wall
         self._sample = NOTHING
+        self._ran = 0
+        """How many children had run in place at the last look."""
+        self._at_s = 0.0
+        """When that was."""
 
     def look(self) -> None:
         """Sample the stack."""
@@ -62,6 +72,13 @@ class Watcher:
             future = future._parent
         self._sample = Sample(futures, {future: known.get(future, new) for future in futures}, now_s)
         fast.watched = next((future for future in futures if future in known), None)
+        self._judge(bool(futures))
+
+    def _judge(self, has_children: bool) -> None:
+        at_s, ran = self._wall(), fast.here.ran
+        are_long = has_children and at_s - self._at_s > PIECE_COST_S * (1 + ran - self._ran)
+        self.sees_much = fast.watched is not None or are_long
+        self._at_s, self._ran = at_s, ran
 
     def finished(self, future: Future[Any]) -> tuple[float, float]:
         """The watched future has its value; returns for how many seconds it has run, about, and how many surely."""

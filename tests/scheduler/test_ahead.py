@@ -10,7 +10,7 @@ import pytest
 
 from hdphrs import get, spawn
 from hdphrs.protocol.tasks import Task
-from hdphrs.scheduler.answers import GATHERED_MAX, LONG_S, WAIT_S, Answers
+from hdphrs.scheduler.answers import GATHERED_MAX, LATE_S, LONG_S, WAIT_S, Answers
 from hdphrs.scheduler.habits import FEW, SOON_S, Habits
 from hdphrs.wire import local
 from tests.scheduler.test_process import FakeNode
@@ -44,7 +44,7 @@ def test_long_tasks_and_tasks_that_spawn_leave_something_to_do() -> None:
 
 
 def test_results_wait_for_each_other_if_the_next_task_is_short() -> None:
-    answers = Answers()
+    answers = Answers(LATE_S)
     answers.add(OF_A_TASK)
     assert not answers.are_due(0.0, nobody_waits=False)
     assert answers.are_due(None, nobody_waits=False)
@@ -55,11 +55,27 @@ def test_results_wait_for_each_other_if_the_next_task_is_short() -> None:
 
 
 def test_results_wait_while_all_schedulers_have_something_to_do() -> None:
-    answers = Answers()
+    answers = Answers(LATE_S)
     answers.add(OF_A_TASK)
     assert not answers.are_due(2 * WAIT_S, nobody_waits=True)
     assert answers.are_due(None, nobody_waits=True)
     assert answers.are_due(LONG_S, nobody_waits=True)
+
+
+def test_but_not_for_ever() -> None:
+    now_s = [100.0]
+    answers = Answers(LATE_S, lambda: now_s[0])
+    assert not answers.are_late
+    answers.add(OF_A_TASK)
+    now_s[0] += LATE_S / 2
+    answers.add(OF_A_TASK)
+    assert not answers.are_due(0.4 * LATE_S, nobody_waits=True)
+    assert answers.are_due(0.6 * LATE_S, nobody_waits=True), "the first one would be late at its end"
+    assert not answers.are_late
+    now_s[0] += 0.6 * LATE_S
+    assert answers.are_late, "a task that was expected to be quick is not"
+    answers.take()
+    assert not answers.are_late
 
 
 def short() -> None:

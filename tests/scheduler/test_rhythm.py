@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
-from hdphrs.scheduler.rhythm import ASLEEP_S, NOTHING, PATIENCE, TICK_S_MAX, Rhythm
+from hdphrs.scheduler.rhythm import ASLEEP_S, NOTHING, PATIENCE, TICK_S_MAX, VAIN_S_MAX, Rhythm
 
 TICK_S = 0.02
 
@@ -17,8 +17,8 @@ class Thread:
         self.state = (1, 0)
         self.rhythm = Rhythm(lambda: self.state, lambda: self.now_s)
 
-    def tick(self, *, patient: bool = True) -> float:
-        pause_s = self.rhythm.pause_s(TICK_S, patient=patient)
+    def tick(self, *, patient: bool = True, useful: bool = True) -> float:
+        pause_s = self.rhythm.pause_s(TICK_S, patient=patient, useful=useful)
         if pause_s != inf:
             self.now_s += pause_s
         return pause_s
@@ -98,3 +98,43 @@ def test_change_makes_the_next_tick_soon_though_nothing_else_says_so() -> None:
         thread.tick()
     thread.rhythm.change()
     assert thread.tick() == TICK_S
+
+
+def test_ticks_that_find_nothing_to_do_come_more_rarely_and_wake_nobody_who_begins_something() -> None:
+    thread = Thread()
+    pauses = []
+    for ran in range(20):
+        thread.state = (1, ran)
+        pauses.append(thread.tick(useful=False))
+        assert not thread.rhythm.is_slow
+    assert pauses[:4] == [TICK_S, 2 * TICK_S, 4 * TICK_S, VAIN_S_MAX]
+    assert set(pauses[4:]) == {VAIN_S_MAX}
+
+
+def test_one_that_had_something_to_do_makes_them_regular_again() -> None:
+    thread = Thread()
+    for ran in range(20):
+        thread.state = (1, ran)
+        thread.tick(useful=False)
+    thread.state = (1, 20)
+    assert thread.tick() == TICK_S
+    thread.state = (1, 21)
+    assert thread.tick(useful=False) == 2 * TICK_S
+
+
+def test_rare_ticks_do_not_put_off_those_of_whoever_counts_between_them() -> None:
+    thread = Thread()
+    assert {thread.tick(patient=False, useful=False) for _ in range(20)} == {TICK_S}
+
+
+def test_whoever_is_to_be_woken_before_the_next_tick_can_tell() -> None:
+    thread = Thread()
+    began_s = thread.now_s
+    thread.tick()
+    thread.now_s = began_s
+    assert thread.rhythm.is_later_than(TICK_S / 2)
+    assert not thread.rhythm.is_later_than(TICK_S)
+    thread.state = (NOTHING, 0)
+    while thread.tick() != inf:
+        pass
+    assert thread.rhythm.is_later_than(1e9)

@@ -8,6 +8,7 @@ import pytest
 
 from hdphrs.api import future as fast
 from hdphrs.api.future import Future
+from hdphrs.config import PIECE_COST_S
 from hdphrs.scheduler.watch import Watcher
 
 
@@ -97,3 +98,51 @@ def test_future_that_ends_just_when_it_is_looked_at_costs_nothing() -> None:
     watcher = Watcher(Clock())
     assert watcher.finished(stack(stack(None))) == (0.0, 0.0)
     assert fast.watched is None
+
+
+def looks(child_s: float, look_s: float = 0.03, count: int = 50) -> list[bool]:
+    """What is seen of children of this length, one after the other in one task."""
+    wall = Clock()
+    watcher = Watcher(Clock(), wall)
+    parent = stack(None)
+    seen, number, child = [], -1, parent
+    for look in range(1, count + 1):
+        wall.now_s = look * look_s
+        if number != (number := int(wall.now_s / child_s)):
+            child = stack(parent)
+        fast.here.ran = number
+        fast.here.task = child
+        watcher.look()
+        seen.append(watcher.sees_much)
+    return seen[1:]
+
+
+def test_short_children_are_not_much_to_see_however_rarely_one_looks() -> None:
+    assert not any(looks(PIECE_COST_S / 2))
+    assert not any(looks(PIECE_COST_S / 2, look_s=0.12))
+
+
+def test_children_that_may_become_pieces_are_though_each_of_them_is_seen_but_once() -> None:
+    assert any(looks(1.5 * PIECE_COST_S, look_s=0.12))
+
+
+def test_task_without_children_is_not() -> None:
+    wall = Clock()
+    watcher = Watcher(Clock(), wall)
+    fast.here.task = stack(None)
+    watcher.look()
+    wall.now_s = 1.0
+    watcher.look()
+    assert not watcher.sees_much
+
+
+def test_whoever_is_on_the_stack_twice_is_though_its_own_children_are_short() -> None:
+    wall = Clock()
+    watcher = Watcher(Clock(), wall)
+    outer = stack(stack(None))
+    for look in range(3):
+        wall.now_s += 0.03
+        fast.here.ran += 100
+        fast.here.task = stack(outer)
+        watcher.look()
+        assert watcher.sees_much is (look > 0)
