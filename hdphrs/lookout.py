@@ -19,6 +19,18 @@ def _stay() -> None:
     """Where one cannot let others have the core."""
 
 
+def leaves_room(nodes: Sequence[Sequence[Any]], cores: int) -> bool:
+    """Whether who looks out on this host takes the core from nobody who has something to say: there is one node, or a
+    core for each process.
+
+    Args:
+        nodes: id, host and schedulers of each live node, that of this host first.
+        cores: of this host.
+    """
+    here = [slots for _, host, slots in nodes if host == nodes[0][1]]
+    return len(here) == 1 or len(here) + sum(here) <= cores
+
+
 _give_way: Callable[[], None] = getattr(os, "sched_yield", _stay)
 
 
@@ -31,6 +43,8 @@ class Lookout:
         """`poll` waits for so many seconds at most, or for as long as it takes, and returns what has come."""
         self._poll = poll
         self._clock = clock
+        self.is_worth_it: bool = True
+        """Whether to look out at all."""
         self._talks = False
         """The last wait was short."""
 
@@ -39,7 +53,7 @@ class Lookout:
         wants the core have it."""
         began_s = now_s = self._clock()
         found: Sequence[Any] = ()
-        if self._talks:
+        if self._talks and self.is_worth_it:
             while not (found := self._poll(0.0)) and now_s - began_s < LOOK_OUT_S:
                 _give_way()
                 now_s = self._clock()

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from hdphrs import lookout
-from hdphrs.lookout import LOOK_OUT_S, Lookout
+from hdphrs.lookout import LOOK_OUT_S, Lookout, leaves_room
 
 STEP_S = LOOK_OUT_S / 4
 """What a look takes; who sleeps sleeps until something comes, or the time is over."""
@@ -76,3 +76,29 @@ def test_whoever_wants_the_core_may_have_it_after_each_look(monkeypatch: pytest.
 @pytest.mark.skipif(not hasattr(os, "sched_yield"), reason="the system has no such call")
 def test_the_way_is_that_of_the_system() -> None:
     assert lookout._give_way is os.sched_yield
+
+
+def test_if_it_is_not_worth_it_one_always_sleeps() -> None:
+    place = Place(STEP_S, 2 * STEP_S, 3 * STEP_S)
+    out = Lookout(place.poll, place.clock)
+    out.is_worth_it = False
+    for _ in range(3):
+        out.wait()
+    assert place.waits == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("nodes", "cores", "has_room"),
+    [
+        ([[0, "a", 2]], 2, True),
+        ([[0, "a", 2], [1, "b", 2], [2, "b", 2]], 2, True),
+        ([[0, "a", 1], [1, "a", 1]], 2, False),
+        ([[0, "a", 1], [1, "a", 1]], 4, True),
+        ([[2, "b", 2], [0, "a", 2], [1, "b", 2]], 5, False),
+    ],
+    ids=["alone", "others-elsewhere", "crowded", "roomy", "crowded-elsewhere"],
+)
+def test_it_is_where_a_node_is_alone_or_each_process_has_a_core(
+    nodes: list[list[object]], cores: int, has_room: bool
+) -> None:
+    assert leaves_room(nodes, cores) is has_room

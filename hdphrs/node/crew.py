@@ -18,6 +18,7 @@ import trio
 
 from hdphrs.api.board import Board
 from hdphrs.errors import StartError
+from hdphrs.lookout import leaves_room
 from hdphrs.node.books import Books, Work
 from hdphrs.node.exchange import Exchange
 from hdphrs.node.figures import LOOK_S, Figures
@@ -46,7 +47,7 @@ from hdphrs.wire import local
 from hdphrs.wire.bundle import is_bundle
 from hdphrs.wire.items import pack_outcome, pack_spark, unpack_piece
 from hdphrs.wire.page import LOOK, Page
-from hdphrs.wire.settings import NodeSettings
+from hdphrs.wire.settings import NodeSettings, usable_cores
 
 STOP_S = 0.25
 """How long schedulers may take to end by themselves."""
@@ -87,6 +88,8 @@ class Crew:
         self._stillbirths = 0
         self._witness = OomWitness()
         self._nodes: list[list[Any]] = []
+        self._leaves_room = True
+        """Whether looking out takes the core from nobody."""
         self._stubborn: dict[bytes, None] = {}
         """Paths of cancelled tasks that have taken an ancestor along."""
         self.exchange: Exchange = Exchange(self._has_time, self._has_core)
@@ -217,6 +220,7 @@ class Crew:
     def tell_nodes(self, nodes: list[list[Any]]) -> None:
         """Who is alive, self first: id, host, and how many schedulers; the host is empty if it is not known yet."""
         self._nodes = nodes
+        self._leaves_room = leaves_room(nodes, usable_cores())
         self._books.me = nodes[0][0]
         self.voices.meet(*(tuple(node) for node in nodes))
         for scheduler in self._schedulers.values():
@@ -465,7 +469,7 @@ class Crew:
 
     def _has_core(self) -> bool:
         """Whether the core of a scheduler can be had for a moment."""
-        return any(scheduler.hungry for scheduler in self._schedulers.values())
+        return self._leaves_room and any(scheduler.hungry for scheduler in self._schedulers.values())
 
 
 def _payload_bytes(numbered: tuple[int, Spark]) -> int:

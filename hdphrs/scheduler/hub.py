@@ -32,6 +32,7 @@ from hdphrs.api.places import Roster
 from hdphrs.api.port import Bell
 from hdphrs.api.seeds import beside
 from hdphrs.errors import CannotTravelError, UsageError
+from hdphrs.lookout import leaves_room
 from hdphrs.protocol.paths import child_path
 from hdphrs.protocol.tasks import NodeId, Outcome, Task
 from hdphrs.scheduler.answers import COST, LATE_S, LEDGER_LATE_S, Answers
@@ -58,6 +59,7 @@ from hdphrs.wire.code import CodeBook, CodeShelf
 from hdphrs.wire.items import pack_outcome
 from hdphrs.wire.page import Line
 from hdphrs.wire.said import WANTED
+from hdphrs.wire.settings import usable_cores
 from hdphrs.wire.values import dump_error, pack_result, summary
 
 T = TypeVar("T")
@@ -608,6 +610,7 @@ class Hub:
                 case [local.NODES, nodes]:
                     self.roster.hear(nodes)
                     self._keeper.nodes = len(nodes)
+                    self._mail.lookout.is_worth_it = leaves_room(nodes, usable_cores())
                 case [local.FOUND, topic, rank, find]:
                     if topic == WANTED:
                         self.voice.want(find)

@@ -23,7 +23,7 @@ class Mail:
         """The node says in the `line` that something has come."""
         self._link = link
         self._line = line
-        self._lookout = Lookout(link.poll)
+        self.lookout: Lookout = Lookout(link.poll)
         self._reading = threading.Lock()
         """Held by whoever reads the link."""
         self._read: list[list[Any]] = []
@@ -86,7 +86,7 @@ class Mail:
     def _receive(self, *, block: bool, for_s: float | None = None) -> list[list[Any]]:
         self._line.take_mail()
         if block:
-            self._lookout.wait(for_s)
+            self.lookout.wait(for_s)
         messages = self._link.receive(block=block and for_s is None)
         if messages is None:
             leave()
