@@ -50,6 +50,11 @@ TABLES: dict[str, Sequence[Column]] = {
         Column("Queens 13, 1,030", "queens", "seconds", True),
         Column("Mandelbrot, 480", "mandelbrot", "seconds", True),
     ),
+    "As many tasks, of fixed processor times: seconds · share of the ideal's speed": (
+        Column("Sum Euler", "sum_euler_timed", "seconds", True),
+        Column("Liouville", "liouville_timed", "seconds", True),
+        Column("Mandelbrot", "mandelbrot_timed", "seconds", True),
+    ),
     "Nested: seconds · share of the ideal's speed · share of the processor time that is work (* in fewer tasks)": (
         Column("Queens 13, 7,580 tasks", "queens_nested", "seconds", True),
         Column("Mandelbrot, 959", "mandelbrot_nested", "seconds", True),

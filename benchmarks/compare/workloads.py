@@ -129,6 +129,12 @@ def _uts(tree: uts.Tree, grain: int, answer: int) -> Nested:
     return Nested(partial(uts.visit_nodes, tree, grain), [uts.root_of(tree)], answer, 0)
 
 
+def _timed(weights: Sequence[float], all_s: float) -> Flat:
+    """Tasks of fixed processor times, in these proportions."""
+    unit_s = all_s / sum(weights)
+    return Flat(small.compute, [weight * unit_s for weight in weights], len(weights))
+
+
 def _arrays(count: int, array_bytes: int) -> Flat:
     from numpy import arange, full, uint8
 
@@ -137,6 +143,9 @@ def _arrays(count: int, array_bytes: int) -> Flat:
 
 
 MS = small.SPINS_PER_MS
+
+TIMED_S = 2.8
+"""Processor time of a program whose tasks have fixed ones: about what the real ones take."""
 
 WORKLOADS: dict[str, dict[str, Callable[[], Workload]]] = {
     "noops": {
@@ -194,6 +203,15 @@ WORKLOADS: dict[str, dict[str, Callable[[], Workload]]] = {
         FULL: lambda: _uts(uts.T3, 2_000, uts.T3_SIZE),
         LEAST: lambda: _uts(uts.T3, 50_000, uts.T3_SIZE),
         TINY: lambda: _uts(uts.Binomial(20, 8, 0.1, 42), 50, 93),
+    },
+    "sum_euler_timed": {
+        FULL: lambda: _timed([sum(numbers) for numbers in paper.ranges(6_000, 6)], TIMED_S),
+        TINY: lambda: _timed(range(1, 5), 0.004),
+    },
+    "liouville_timed": {FULL: lambda: _timed([1] * 200, TIMED_S), TINY: lambda: _timed([1] * 4, 0.004)},
+    "mandelbrot_timed": {
+        FULL: lambda: _timed(paper.iterations_by_row(), TIMED_S),
+        TINY: lambda: _timed(paper.iterations_by_row()[:4], 0.004),
     },
     "arrays_1mb": {FULL: lambda: _arrays(500, 1 << 20), TINY: lambda: _arrays(4, 1 << 10)},
     "recovery": {FULL: lambda: Recovery(100, 0.1, 30), TINY: lambda: Recovery(10, 0.02, 3)},

@@ -36,6 +36,14 @@ def visit_spins(steps: int, leaves: int) -> tuple[int, list[int]]:
     return 0, [leaves // 2, leaves - leaves // 2]
 
 
+def compute(seconds: float) -> int:
+    """Keep a core busy for so much processor time, however fast it is just now."""
+    end_s = time.thread_time() + seconds
+    while time.thread_time() < end_s:
+        pass
+    return 1
+
+
 def note(log: str, what: str, number: int) -> None:
     """Append a line about a task to a file that other processes append to as well."""
     line = f"{what} {number} {os.getpid()} {time.time():.6f}\n"

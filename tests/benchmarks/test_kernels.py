@@ -13,7 +13,7 @@ import pytest
 from benchmarks.compare.job import RIGHT, ComparedJob
 from benchmarks.compare.launch import Outcome
 from benchmarks.compare.processes import FOLDER_PREFIX
-from benchmarks.compare.workloads import TINY, WORKLOADS, Flat, Nested, build
+from benchmarks.compare.workloads import TIMED_S, TINY, WORKLOADS, Flat, Nested, build
 from benchmarks.kernels import paper, uts
 from benchmarks.peers.ideal import Ideal, shares_of
 from benchmarks.peers.plain import Plain
@@ -39,6 +39,22 @@ def test_items_of_the_full_size_cover_all_work_once(name: str) -> None:
         assert all(stop == start for (_, stop), (start, _) in pairwise(numbers))
     else:
         assert len(set(flat.items)) == len(flat.items)
+
+
+@pytest.mark.parametrize("name", ["sum_euler", "liouville", "mandelbrot"])
+def test_timed_programs_have_as_many_tasks_as_the_real_ones_and_all_the_same_work(name: str) -> None:
+    real, timed = build(name, "full"), build(f"{name}_timed", "full")
+    assert isinstance(real, Flat)
+    assert isinstance(timed, Flat)
+    assert len(timed.items) == len(real.items) == timed.answer
+    assert sum(timed.items) == pytest.approx(TIMED_S)
+
+
+def test_recorded_iterations_are_those_that_are_counted() -> None:
+    rows = paper.iterations_by_row()
+    assert sum(rows) == 16_977_376
+    for row in (0, 17, 479):
+        assert rows[row] == paper.count_iterations(640, 256, (row, row + 1))
 
 
 @pytest.mark.parametrize(
