@@ -104,7 +104,7 @@ class Helper:
             self._wake()
 
     def hurry(self) -> None:
-        """In the main thread: somebody is to be woken at a certain time, which may be before the next tick."""
+        """In the main thread: something waits for the thread, and is not to wait for a tick that is far."""
         if self._rhythm.is_later_than(TICK_S):
             self._wake()
 
@@ -155,9 +155,13 @@ class Helper:
             pause_s = min(pause_s, timer_s)
         return None if pause_s == inf else ceil(pause_s * 1000)
 
+    @property
+    def _results_are_late(self) -> bool:
+        return self._answers.are_late(nobody_waits=self._keeper.nodes <= 1 and not self._line.wanted)
+
     def _is_useful(self) -> bool:
         """Whether something here waits for a tick, or for the next look."""
-        waits = self._answers.are_late or self._bundles.may_be_late or self._voice or self._has_ended_turn
+        waits = self._results_are_late or self._bundles.may_be_late or self._voice or self._has_ended_turn
         return bool(waits or self._stopper.stopping or (self._looks and self._keeper.needs_looks))
 
     def _state(self) -> tuple[int, ...]:
@@ -183,7 +187,7 @@ class Helper:
         if stuck := self._stopper.stuck():
             self._mail.tell(*stuck)
         self._bundles.look()
-        if self._answers.are_late or self._bundles.have_news or self._voice:
+        if self._results_are_late or self._bundles.have_news or self._voice:
             self._flush()
 
     def _look(self) -> None:

@@ -502,10 +502,13 @@ class Hub:
         that there will soon be room here."""
         alone = self._keeper.nodes <= 1  # else the node would fish, and more would be on its way when somebody dies
         over = alone and self._habits.is_soon_over(following, len(fast.sparks))
+        nobody_waits = alone and not self._line.wanted
         if over and not self._hungry and not self._stacks.ready:
             self._flush(*self._hunger())
-        elif self._answers.are_due(self._habits.took_s(following), nobody_waits=alone and not self._line.wanted):
+        elif self._answers.are_due(self._habits.took_s(following), nobody_waits=nobody_waits):
             self._flush()
+        elif not nobody_waits:
+            self._helper.hurry()  # for the case that it takes longer
 
     def _call(
         self,

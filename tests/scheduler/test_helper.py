@@ -27,7 +27,7 @@ class Bench:
         self.now_s = 100.0
         self.page = Page.create(1)
         self.answers = Answers(LATE_S, lambda: self.now_s)
-        self.keeper: Any = SimpleNamespace(needs_looks=False, look_s=TICK_S, watcher=SimpleNamespace())
+        self.keeper: Any = SimpleNamespace(needs_looks=False, look_s=TICK_S, nodes=1, watcher=SimpleNamespace())
         self.stopper: Any = SimpleNamespace(stopping={}, stuck=list)
         self.bundles: Any = SimpleNamespace(may_be_late=False, have_news=False, look=lambda: None)
         self.timers: Any = SimpleNamespace(left_s=lambda: None)
@@ -138,6 +138,14 @@ def test_results_that_the_main_thread_should_have_sent_are_sent(bench: Bench) ->
     late_results(bench)
     pauses(bench.helper(looks=False), 1)
     assert bench.flushed == 1
+
+
+def test_results_for_which_somebody_may_wait_are_sent_at_the_next_tick(bench: Bench) -> None:
+    bench.keeper.nodes = 2
+    bench.answers.add(OF_A_TASK)
+    bench.now_s += LATE_S / 2
+    assert pauses(bench.helper(looks=False)) == [1, 1, 1, 1]
+    assert bench.flushed == 4, "the stand-in sends nothing"
 
 
 def test_whoever_sets_a_timer_wakes_it_if_it_would_come_late(bench: Bench) -> None:
