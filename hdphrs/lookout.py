@@ -21,7 +21,7 @@ def _stay() -> None:
 
 def leaves_room(nodes: Sequence[Sequence[Any]], cores: int) -> bool:
     """Whether who looks out on this host takes the core from nobody who has something to say: there is one node, or a
-    core for each process.
+    core for each node and scheduler.
 
     Args:
         nodes: id, host and schedulers of each live node, that of this host first.

@@ -67,9 +67,9 @@ class Answers:
             return True
         return self._clock() + next_s > self._since_s + (self._late_s if nobody_waits else WAIT_S)
 
-    def are_late(self, *, nobody_waits: bool) -> bool:
-        """In the helper thread: whether the main one should have sent some by now."""
-        return bool(self.gathered) and self._clock() > self._since_s + (self._late_s if nobody_waits else WAIT_S)
+    def are_due_at_a_tick(self, *, nobody_waits: bool) -> bool:
+        """In the helper thread: whether it is to send those that have gathered."""
+        return bool(self.gathered) and (not nobody_waits or self._clock() > self._since_s + self._late_s)
 
     def take(self) -> list[list[Any]]:
         """Those that have gathered, as messages; the helper thread may do the same at the same time."""

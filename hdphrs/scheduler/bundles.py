@@ -315,10 +315,9 @@ class Bundles:
             if bundle.is_late:
                 bundle.give_back()
 
-    @property
-    def may_be_late(self) -> bool:
-        """Whether one has begun some time ago, and has not been answered."""
-        since_s = perf_counter() - OVERDUE_S / 2
+    def may_be_late(self, *, somebody_waits: bool) -> bool:
+        """Whether one has begun some time ago, or at all if somebody waits, and has not been answered."""
+        since_s = perf_counter() - (0.0 if somebody_waits else OVERDUE_S / 2)
         return any(bundle.since_s < since_s for bundle in list(self._begun))
 
     @property

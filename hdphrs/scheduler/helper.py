@@ -156,13 +156,14 @@ class Helper:
         return None if pause_s == inf else ceil(pause_s * 1000)
 
     @property
-    def _results_are_late(self) -> bool:
-        return self._answers.are_late(nobody_waits=self._keeper.nodes <= 1 and not self._line.wanted)
+    def _results_are_due(self) -> bool:
+        return self._answers.are_due_at_a_tick(nobody_waits=self._keeper.nodes <= 1 and not self._line.wanted)
 
     def _is_useful(self) -> bool:
         """Whether something here waits for a tick, or for the next look."""
-        waits = self._results_are_late or self._bundles.may_be_late or self._voice or self._has_ended_turn
-        return bool(waits or self._stopper.stopping or (self._looks and self._keeper.needs_looks))
+        waits = self._results_are_due or self._voice or self._has_ended_turn or self._timers.left_s() == 0.0
+        bundles = self._bundles.may_be_late(somebody_waits=self._line.wanted)
+        return bool(waits or bundles or self._stopper.stopping or (self._looks and self._keeper.needs_looks))
 
     def _state(self) -> tuple[int, ...]:
         task = fast.here.task
@@ -187,7 +188,7 @@ class Helper:
         if stuck := self._stopper.stuck():
             self._mail.tell(*stuck)
         self._bundles.look()
-        if self._results_are_late or self._bundles.have_news or self._voice:
+        if self._results_are_due or self._bundles.have_news or self._voice:
             self._flush()
 
     def _look(self) -> None:

@@ -72,7 +72,7 @@ ROOM = 16
 """Tasks that a hungry scheduler takes at a time."""
 
 TURN_S = 20e-3
-"""How long a stack has the core before it lets others have theirs; the helper thread comes by less often than that."""
+"""How long a stack has the core before the helper thread, at its next tick, has it let others have theirs."""
 
 POLL_S = 1e-3
 """How long a busy scheduler leaves what the node has sent unread."""
@@ -357,8 +357,8 @@ class Hub:
     def end_turn(self) -> bool:
         """In the helper thread: if what runs has had the core for a while, and there are others, they have theirs at
         its next spawn; whether that is so."""
-        since_s = self._line.since_s
-        if not self._stacks.aside or not since_s or perf_counter() - since_s < TURN_S:
+        runs_s = 0.0 if self._meter.account is None else perf_counter() - self._meter.stack_since_s
+        if not self._stacks.aside or runs_s < TURN_S:
             return False
         self._turn_is_over = True
         self._line.again()
@@ -574,8 +574,8 @@ class Hub:
 
         Pieces alone wake nobody (decision 36).
         """
+        parts = self._bundles.parts()  # which may answer a bundle
         answers = self._answers.take()
-        parts = self._bundles.parts()
         if answers or parts:
             self.voice.finish()
         said = self.voice.gathered()

@@ -105,6 +105,8 @@ class Meter:
         self._line = line
         self._clock = clock
         self._since_s = 0.0
+        self.stack_since_s: float = 0.0
+        """Since when that stack has run without another one in between."""
         self._busy_s = 0.0
         self._accounts: dict[Future[Any], Account] = {}
         """By the task at the bottom of the stack."""
@@ -138,6 +140,8 @@ class Meter:
             self.account.ran_s += for_s
             self.account.own_s += for_s
             self._busy_s += for_s
+        if account is not self.account:
+            self.stack_since_s = now_s
         self.account = account
         self._since_s = now_s
         self._line.ran(self._busy_s, 0.0 if account is None else now_s)

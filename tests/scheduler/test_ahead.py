@@ -65,18 +65,18 @@ def test_results_wait_while_all_schedulers_have_something_to_do() -> None:
 def test_but_not_for_ever() -> None:
     now_s = [100.0]
     answers = Answers(LATE_S, lambda: now_s[0])
-    assert not answers.are_late(nobody_waits=True)
+    assert not answers.are_due_at_a_tick(nobody_waits=True)
     answers.add(OF_A_TASK)
     now_s[0] += LATE_S / 2
     answers.add(OF_A_TASK)
     assert not answers.are_due(0.4 * LATE_S, nobody_waits=True)
     assert answers.are_due(0.6 * LATE_S, nobody_waits=True), "the first one would be late at its end"
-    assert not answers.are_late(nobody_waits=True)
-    assert answers.are_late(nobody_waits=False)
+    assert not answers.are_due_at_a_tick(nobody_waits=True)
+    assert answers.are_due_at_a_tick(nobody_waits=False)
     now_s[0] += 0.6 * LATE_S
-    assert answers.are_late(nobody_waits=True), "a task that was expected to be quick is not"
+    assert answers.are_due_at_a_tick(nobody_waits=True), "a task that was expected to be quick is not"
     answers.take()
-    assert not answers.are_late(nobody_waits=False)
+    assert not answers.are_due_at_a_tick(nobody_waits=False)
 
 
 def short() -> None:

@@ -29,7 +29,9 @@ class Bench:
         self.answers = Answers(LATE_S, lambda: self.now_s)
         self.keeper: Any = SimpleNamespace(needs_looks=False, look_s=TICK_S, nodes=1, watcher=SimpleNamespace())
         self.stopper: Any = SimpleNamespace(stopping={}, stuck=list)
-        self.bundles: Any = SimpleNamespace(may_be_late=False, have_news=False, look=lambda: None)
+        self.bundles: Any = SimpleNamespace(
+            may_be_late=lambda somebody_waits: False, have_news=False, look=lambda: None
+        )
         self.timers: Any = SimpleNamespace(left_s=lambda: None)
         self.exporter: Any = SimpleNamespace(pace=SimpleNamespace(rest_until_s=0.0))
         self.voice: Any = []
@@ -97,11 +99,15 @@ def looks(bench: Bench) -> None:
 
 
 def late_bundle(bench: Bench) -> None:
-    bench.bundles.may_be_late = True
+    bench.bundles.may_be_late = lambda somebody_waits: True
 
 
 def cancelled_task(bench: Bench) -> None:
     bench.stopper.stopping[1] = 0.0
+
+
+def late_timer(bench: Bench) -> None:
+    bench.timers.left_s = lambda: 0.0
 
 
 def somebody_elses_turn(bench: Bench) -> None:
@@ -114,7 +120,7 @@ def something_said(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     "what",
-    [late_results, late_bundle, cancelled_task, somebody_elses_turn, something_said],
+    [late_results, late_bundle, late_timer, cancelled_task, somebody_elses_turn, something_said],
     ids=lambda one: one.__name__,
 )
 def test_what_waits_for_it_makes_it_come_regularly(bench: Bench, what: Callable[[Bench], None]) -> None:
@@ -143,7 +149,6 @@ def test_results_that_the_main_thread_should_have_sent_are_sent(bench: Bench) ->
 def test_results_for_which_somebody_may_wait_are_sent_at_the_next_tick(bench: Bench) -> None:
     bench.keeper.nodes = 2
     bench.answers.add(OF_A_TASK)
-    bench.now_s += LATE_S / 2
     assert pauses(bench.helper(looks=False)) == [1, 1, 1, 1]
     assert bench.flushed == 4, "the stand-in sends nothing"
 

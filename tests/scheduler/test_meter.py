@@ -112,3 +112,16 @@ def test_pieces_that_have_left_count_for_what_is_around_them() -> None:
     assert account.left(4.0) == (4.0, 1.5, 0.7)
     account.give(4.0, 4.0)
     assert account.left(4.0) == (4.0, 4.0, 4.0)
+
+
+def test_stack_that_enters_its_account_again_has_had_the_core_all_the_time() -> None:
+    """As it does when a child has ended whose value is kept."""
+    now_s = [10.0]
+    page = Page.create(1)
+    meter = Meter(page.line(0), lambda: now_s[0])
+    one, other = Account(), Account()
+    for account, since_s in ((one, 10.0), (one, 10.0), (None, 12.0), (one, 13.0), (other, 14.0)):
+        meter.enter(account)
+        assert meter.stack_since_s == since_s
+        now_s[0] += 1.0
+    page.close()
