@@ -324,7 +324,7 @@ class Hub:
                 continue
             function = take(future)
             if function is not None:
-                self._execute(future, plain(function))
+                self._execute(future, function)
             del future, function  # idle stacks keep no task's arguments
 
     def _suspend(self) -> None:
@@ -364,9 +364,9 @@ class Hub:
         self._line.again()
         return True
 
-    def _enter(self, root: Assigned | None, account: Account | None) -> None:
+    def _enter(self, root: Assigned | None, account: Account | None, at_s: float | None = None) -> None:
         self._root = root
-        self._meter.enter(account)
+        self._meter.enter(account, at_s)
         self._mark()
         if root is None:
             self._keeper.watcher.leave()
@@ -397,7 +397,7 @@ class Hub:
                 self._flush(*self._hunger())  # somebody may wait for this alone, and for what follows nobody does
             self._habits.learn(future.spark.task, for_s, future._spawned)
         else:
-            self._execute_own(future, function)
+            self._execute_own(future, plain(function))
         self._look_up(future)
 
     def _execute_own(self, future: Future[Any], function: Callable[..., Any]) -> None:
@@ -433,7 +433,7 @@ class Hub:
         if self._stopper.stopping:
             self._stopper.ended(done)
             self._waiting.wake_all()
-        if self._mail.has_come and perf_counter() - self._polled_s > POLL_S:
+        if self._is_to_read:
             self._receive(block=False)
 
     def _after_call(self, call: Call) -> bool:
@@ -469,6 +469,7 @@ class Hub:
         if self._strands is not None:
             self._strands.begin(account)
         self._enter(future, None)  # it is not the work of this task to load what others need too
+        at_s = None
         try:
             if task.code:
                 self._shelf.function(task.name, task.code)
@@ -480,16 +481,14 @@ class Hub:
             took_s = perf_counter() - began_s
             if future.careful:
                 self._tell([local.ABOUT, future.serial, summary(args, kwargs)])
-            self._meter.enter(account)
-            if took_s > LIGHT_S:
-                self._meter.charge(took_s)
+            self._meter.enter(account, perf_counter() - (took_s if took_s > LIGHT_S else 0.0))
             error, value = self._call(future, function, args, kwargs)
             ended_s, ran = perf_counter(), fast.here.ran
             packed = pack_result(task.name, value) if error is None else pack_outcome(dump_error(task.name, error))
-            took_s = perf_counter() - ended_s
-            if took_s <= LIGHT_S and fast.here.ran == ran:  # to pickle may be to get, and then a child has run
-                self._meter.charge(-took_s)
-        self._enter(None, None)
+            at_s = perf_counter()
+            if at_s - ended_s <= LIGHT_S and fast.here.ran == ran:  # to pickle may be to get, and then a child has run
+                at_s = ended_s
+        self._enter(None, None, at_s)
         self._meter.close(future)
         if future.reuse is not None:
             self._tell([local.REUSED, future.reuse.used, future.reuse.mismatched])
@@ -557,9 +556,15 @@ class Hub:
 
     @property
     def _has_nothing(self) -> bool:
-        """Whether the loop is sure to starve next."""
-        busy = fast.sparks or self._stacks.ready or self._mail.has_come or self._stopper.stopping
-        return not (busy or self._waiting.in_place or self._timers.calls)
+        """Whether the loop will starve next."""
+        busy = fast.sparks or self._stacks.ready or self._waiting.in_place or self._timers.calls
+        return not (busy or self._stopper.stopping or self._is_to_read)
+
+    @property
+    def _is_to_read(self) -> bool:
+        """Whether something has come, and a busy scheduler has not looked for a while.  (What it has just read may be
+        said to have come a moment later.)"""
+        return self._mail.has_come and perf_counter() - self._polled_s > POLL_S
 
     def _hunger(self) -> list[list[Any]]:
         """The message that there is room for more tasks here, unless it has been said."""
@@ -576,9 +581,7 @@ class Hub:
         """
         parts = self._bundles.parts()  # which may answer a bundle
         answers = self._answers.take()
-        if answers or parts:
-            self.voice.finish()
-        said = self.voice.gathered()
+        said = self.voice.finish() if answers or parts else self.voice.gathered()
         if said or parts or answers or more:
             self._tell(*said, *self._keeper.gathered(), *parts, *answers, *more)
         else:

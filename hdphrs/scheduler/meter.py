@@ -132,9 +132,9 @@ class Meter:
         """It has ended."""
         return self._accounts.pop(future)
 
-    def enter(self, account: Account | None) -> None:
-        """From now on this stack runs, or none."""
-        now_s = self._clock()
+    def enter(self, account: Account | None, at_s: float | None = None) -> None:
+        """From now on this stack runs, or none; or since a moment ago."""
+        now_s = self._clock() if at_s is None else at_s
         if self.account is not None:
             for_s = now_s - self._since_s
             self.account.ran_s += for_s
@@ -145,13 +145,6 @@ class Meter:
         self.account = account
         self._since_s = now_s
         self._line.ran(self._busy_s, 0.0 if account is None else now_s)
-
-    def charge(self, for_s: float) -> None:
-        """So much more is work of the running stack; less, if this is negative."""
-        assert self.account is not None
-        self.account.ran_s += for_s
-        self.account.own_s += for_s
-        self._busy_s += for_s
 
     def ran_s(self) -> float:
         """For how long the running stack has run; the helper thread may ask too."""

@@ -99,11 +99,12 @@ class Voice:
         if self._may(1):
             self._say([said.RECORD, _who(fast.here.task), attributes])
 
-    def finish(self) -> None:
-        """Results leave: whatever has begun a line has ended it."""
+    def finish(self) -> list[list[Any]]:
+        """Results leave: whatever has begun a line has ended it.  Returns what has not been sent, as `gathered`."""
         for mouth in self._mouths:
             if mouth.begun:
                 mouth.finish()
+        return self.gathered() if self._waiting or self._held else []
 
     def __bool__(self) -> bool:
         """Whether something has not been sent, because somebody else was sending just then."""

@@ -18,7 +18,7 @@ import pickle
 import sys
 from collections.abc import Callable, Mapping
 from types import FunctionType, NoneType
-from typing import Any
+from typing import Any, Final
 from weakref import WeakSet
 
 import cloudpickle
@@ -48,14 +48,11 @@ def dumps(value: object) -> bytes:
     return _dump(value, None)
 
 
-def dump_plain(value: object) -> bytes:
-    """Pickle what consists of `PLAIN` values, and of plain containers and ranges of them."""
-    return pickle.dumps(value, PICKLE_PROTOCOL)
+dump_plain: Final[Callable[[object], bytes]] = functools.partial(pickle.dumps, protocol=PICKLE_PROTOCOL)
+"""Pickle what consists of `PLAIN` values, and of plain containers and ranges of them."""
 
-
-def load_plain(data: bytes) -> Any:
-    """The inverse."""
-    return pickle.loads(data)
+load_plain: Final[Callable[[bytes], Any]] = pickle.loads
+"""The inverse.  (Both without a step of Python, since each task takes them.)"""
 
 
 def dump_parts(value: object) -> tuple[bytes, list[memoryview]]:

@@ -46,17 +46,17 @@ def test_only_the_running_stack_is_charged(page: Page) -> None:
     assert (one.cost_s, other.cost_s, meter.ran_s()) == (2, 3, 2)
 
 
-def test_what_is_charged_and_what_is_done_are_the_same(page: Page) -> None:
+def test_a_stack_may_have_begun_and_ended_a_moment_ago(page: Page) -> None:
     clock, line = Clock(), page.line(0)
     meter = Meter(line, clock)
     account = meter.open(child(None))
-    meter.enter(account)
-    meter.charge(4)
+    meter.enter(account, clock.now_s - 4)
     clock.now_s += 2
-    meter.charge(-1)
-    assert meter.ran_s() == 5
-    meter.enter(None)
-    assert account.cost_s == line.busy_s == 5
+    assert meter.ran_s() == 6
+    assert line.busy_up_to(clock.now_s) == 6
+    meter.enter(None, clock.now_s - 1)
+    clock.now_s += 3
+    assert account.cost_s == line.busy_s == line.busy_up_to(clock.now_s) == 5
 
 
 def test_page_tells_of_the_running_task_too(page: Page) -> None:
