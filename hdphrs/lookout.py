@@ -24,10 +24,11 @@ def leaves_room(nodes: Sequence[Sequence[Any]], cores: int) -> bool:
     core for each node and scheduler.
 
     Args:
-        nodes: id, host and schedulers of each live node, that of this host first.
+        nodes: id, host and schedulers of each live node, that of this host first; without a host, if that is not known
+            yet, for then it may be here.
         cores: of this host.
     """
-    here = [slots for _, host, slots in nodes if host == nodes[0][1]]
+    here = [slots for _, host, slots in nodes if host in ("", nodes[0][1])]
     return len(here) == 1 or len(here) + sum(here) <= cores
 
 

@@ -95,8 +95,9 @@ def test_if_it_is_not_worth_it_one_always_sleeps() -> None:
         ([[0, "a", 1], [1, "a", 1]], 2, False),
         ([[0, "a", 1], [1, "a", 1]], 4, True),
         ([[2, "b", 2], [0, "a", 2], [1, "b", 2]], 5, False),
+        ([[0, "a", 1], [1, "", 1]], 2, False),
     ],
-    ids=["alone", "others-elsewhere", "crowded", "roomy", "crowded-elsewhere"],
+    ids=["alone", "others-elsewhere", "crowded", "roomy", "crowded-elsewhere", "nobody-knows"],
 )
 def test_it_is_where_a_node_is_alone_or_each_process_has_a_core(
     nodes: list[list[object]], cores: int, has_room: bool

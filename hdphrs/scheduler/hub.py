@@ -10,8 +10,8 @@ middle of its stack to an idle greenlet (or a new one), which goes on with the l
 deque, newest spark first and then what the node has handed over, as it came, then the node.  So waiting holds neither
 the core nor anybody else's stack (`stacks.py`, `waiting.py`).
 
-Results gather and leave in one frame (`answers.py`).  The helper thread does for a long task, which neither spawns nor
-gets, what the main thread would do at its next spawn or get (`helper.py`).
+Results gather and leave in one frame (`answers.py`, `dialogue.py`).  The helper thread does for a long task, which
+neither spawns nor gets, what the main thread would do at its next spawn or get (`helper.py`).
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from hdphrs.api.places import Roster
 from hdphrs.api.port import Bell
 from hdphrs.api.seeds import beside
 from hdphrs.errors import CannotTravelError, UsageError
-from hdphrs.lookout import leaves_room
 from hdphrs.protocol.paths import child_path
-from hdphrs.protocol.tasks import NodeId, Outcome, Task
+from hdphrs.protocol.tasks import NodeId, Task
 from hdphrs.scheduler.answers import COST, LATE_S, LEDGER_LATE_S, Answers
 from hdphrs.scheduler.assigned import Assigned, path_of, root_of
-from hdphrs.scheduler.bundles import Bundle, Bundles, Call, assigned
-from hdphrs.scheduler.end import fail, flush_streams, leave
+from hdphrs.scheduler.bundles import Bundle, Bundles, Call
+from hdphrs.scheduler.dialogue import Dialogue
+from hdphrs.scheduler.end import fail
 from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.finds import Finds
 from hdphrs.scheduler.habits import SOON_S, Habits
@@ -58,8 +58,6 @@ from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook, CodeShelf
 from hdphrs.wire.items import pack_outcome
 from hdphrs.wire.page import Line
-from hdphrs.wire.said import WANTED
-from hdphrs.wire.settings import usable_cores
 from hdphrs.wire.values import dump_error, pack_result, summary
 
 T = TypeVar("T")
@@ -68,14 +66,8 @@ LIGHT_S = 0.2e-3
 """To unpickle what a task gets, or to pickle its value, is no work of its own if it takes less: in place that would not
 be needed, and the first times it takes many times as long as later."""
 
-ROOM = 16
-"""Tasks that a hungry scheduler takes at a time."""
-
 TURN_S = 20e-3
 """How long a stack has the core before the helper thread, at its next tick, has it let others have theirs."""
-
-POLL_S = 1e-3
-"""How long a busy scheduler leaves what the node has sent unread."""
 
 
 class Hub:
@@ -128,6 +120,23 @@ class Hub:
             roster=self.roster,
         )
         self._stopper = Stopper(self._exporter, self._meter, line, self._bundles, answer=self._answers.add, tell=tell)
+        self._finds = Finds(tell)
+        self._dialogue = Dialogue(
+            self._mail,
+            self._exporter,
+            self._keeper,
+            self._stopper,
+            self._answers,
+            self._bundles,
+            self._waiting,
+            self._timers,
+            self._meter,
+            self._strands,
+            self._shelf,
+            self._finds,
+            self.voice,
+            self.roster,
+        )
         self._helper = Helper(
             control,
             line,
@@ -140,17 +149,13 @@ class Hub:
             self.voice,
             self._timers,
             self._bundles,
-            self._flush,
+            self._dialogue.flush,
             self.end_turn,
             looks=reliable,
         )
         self._root: Assigned | None = None
-        self._hungry = False
         self._turn_is_over = False
         """Whether the running task has had the core for a while, and others are to have theirs at its next spawn."""
-        self._polled_s = 0.0
-        self._reported = 0
-        self._finds = Finds(tell)
         use.on_begin = line.again
 
     # ---- the port of the tasks -------------------------------------------------------------------------------
@@ -198,7 +203,7 @@ class Hub:
         if not hasattr(future, "_status"):
             self._exporter.finish()  # as in `wait`
         if getattr(future, "_status", None) is AWAY:
-            self._receive(block=False)
+            self._dialogue.receive(block=False)
         status = getattr(future, "_status", None)
         if status is DONE or status is FAILED:
             return False
@@ -216,7 +221,7 @@ class Hub:
         if not hasattr(future, "_status"):
             self._exporter.finish()  # the helper thread may have taken it a moment ago
         if getattr(future, "_status", None) is AWAY:
-            self._receive(block=False)
+            self._dialogue.receive(block=False)
         if self._waiting.enter(future):
             self._suspend()
         self._stopper.check()
@@ -224,7 +229,7 @@ class Hub:
 
     def poll(self, future: Future[Any]) -> bool:
         if threading.get_ident() == self._thread:
-            self._receive(block=False)
+            self._dialogue.receive(block=False)
         return future._status is DONE or future._status is FAILED
 
     def topic(self) -> bytes:
@@ -254,7 +259,7 @@ class Hub:
         self._finds.tell(topic, rank, find)
 
     def best(self, topic: bytes) -> tuple[float, Any] | None:
-        self._receive(block=False)
+        self._dialogue.receive(block=False)
         return self._finds.best(topic)
 
     def run(self, main: Callable[..., T], args: tuple[Any, ...]) -> T:
@@ -282,7 +287,7 @@ class Hub:
             self._exporter.export_new()
         elif self._line.demand:
             if not self._exporter.pace.is_resting:
-                self._receive(block=False)
+                self._dialogue.receive(block=False)
             self._exporter.export()
         if self._timers.calls or self._turn_is_over:
             self._give_way()  # at the end: the youngest spark is another one then
@@ -313,7 +318,7 @@ class Hub:
             if timers.calls:
                 timers.fire()
             if stacks.ready:
-                self._flush()
+                self._dialogue.flush()
                 if not stacks.go_on():
                     return
                 continue
@@ -347,7 +352,7 @@ class Hub:
             if self._turn_is_over:
                 self._turn_is_over = False
                 self._mark()
-                self._receive(block=False)
+                self._dialogue.receive(block=False)
                 self._waiting.look()
             if self._stacks.ready:
                 self._stacks.ready.append(getcurrent())
@@ -394,7 +399,7 @@ class Hub:
                 self._execute_assigned(future)
             for_s = perf_counter() - started_s
             if self._has_nothing:
-                self._flush(*self._hunger())  # somebody may wait for this alone, and for what follows nobody does
+                self._dialogue.flush(hungry=True)  # somebody may wait for this alone, and for what follows nobody does
             self._habits.learn(future.spark.task, for_s, future._spawned)
         else:
             self._execute_own(future, plain(function))
@@ -404,7 +409,7 @@ class Hub:
         """A spark that was made here.  What the page says of it stays, for mostly the next one is a sibling."""
         future._status = RUNNING
         if self._answers.gathered:
-            self._flush()
+            self._dialogue.flush()
         account = self._meter.open(future, function)
         if self._strands is not None:
             self._strands.begin(account)
@@ -433,8 +438,8 @@ class Hub:
         if self._stopper.stopping:
             self._stopper.ended(done)
             self._waiting.wake_all()
-        if self._is_to_read:
-            self._receive(block=False)
+        if self._dialogue.is_due:
+            self._dialogue.receive(block=False)
 
     def _after_call(self, call: Call) -> bool:
         """The same in the middle of a bundle; whether others are to have the core first."""
@@ -452,10 +457,12 @@ class Hub:
         bundle = call.bundle
         if (rest_s := bundle.rest_s) > SOON_S:
             bundle.look_at = int(bundle.look_at * SOON_S / rest_s)
-        elif not (self._hungry or call._spawned or fast.sparks or self._stacks.ready) and self._keeper.nodes <= 1:
+            return
+        more = self._dialogue.is_hungry or call._spawned or fast.sparks or self._stacks.ready
+        if not more and self._keeper.nodes <= 1:
             account = self._meter.account
             self._meter.enter(None)  # it is not its calls that wake the node, which may take the core for a while
-            self._flush(*self._hunger())
+            self._dialogue.flush(hungry=True)
             self._meter.enter(account)
 
     def _execute_assigned(self, future: Assigned) -> None:
@@ -502,10 +509,10 @@ class Hub:
         alone = self._keeper.nodes <= 1  # else the node would fish, and more would be on its way when somebody dies
         over = alone and self._habits.is_soon_over(following, len(fast.sparks))
         nobody_waits = alone and not self._line.wanted
-        if over and not self._hungry and not self._stacks.ready:
-            self._flush(*self._hunger())
+        if over and not self._dialogue.is_hungry and not self._stacks.ready:
+            self._dialogue.flush(hungry=True)
         elif self._answers.are_due(self._habits.took_s(following), nobody_waits=nobody_waits):
-            self._flush()
+            self._dialogue.flush()
         elif not nobody_waits:
             self._helper.hurry()  # for the case that it takes longer
 
@@ -546,92 +553,16 @@ class Hub:
         """Nothing to run: say so, once, and wait for the node."""
         if self._root is not None:
             self._enter(None, None)
-        self._flush(*self._hunger())
+        self._dialogue.flush(hungry=True)
         if self._waiting.calls:
             self._exporter.finish()  # what the helper thread could not export is full now
             self._waiting.wake_all()
             if self._stacks.ready:
                 return
-        self._receive(block=True)
+        self._dialogue.receive(block=True)
 
     @property
     def _has_nothing(self) -> bool:
         """Whether the loop will starve next."""
         busy = fast.sparks or self._stacks.ready or self._waiting.in_place or self._timers.calls
-        return not (busy or self._stopper.stopping or self._is_to_read)
-
-    @property
-    def _is_to_read(self) -> bool:
-        """Whether something has come, and a busy scheduler has not looked for a while.  (What it has just read may be
-        said to have come a moment later.)"""
-        return self._mail.has_come and perf_counter() - self._polled_s > POLL_S
-
-    def _hunger(self) -> list[list[Any]]:
-        """The message that there is room for more tasks here, unless it has been said."""
-        if self._hungry:
-            return []
-        self._hungry = True
-        ran, self._reported = fast.here.ran - self._reported, fast.here.ran
-        return [[local.HUNGRY, ROOM, ran]]
-
-    def _flush(self, *more: list[Any]) -> None:
-        """Send what has gathered, and more; the helper thread may do the same at the same time.
-
-        Pieces alone wake nobody (decision 36).
-        """
-        parts = self._bundles.parts()  # which may answer a bundle
-        answers = self._answers.take()
-        said = self.voice.finish() if answers or parts else self.voice.gathered()
-        if said or parts or answers or more:
-            self._tell(*said, *self._keeper.gathered(), *parts, *answers, *more)
-        else:
-            self._keeper.send()
-        if answers:
-            flush_streams()
-
-    def _receive(self, *, block: bool) -> None:
-        if not block and not self._mail.has_come:
-            return
-        messages = self._mail.fetch(block=block, for_s=self._timers.left_s() if block and self._timers.calls else None)
-        self._polled_s = perf_counter()
-        for message in messages:
-            match message:
-                case [local.DELIVER, slot, outcome, own_s, here_s]:
-                    self._hungry = False  # the node takes it back
-                    self._exporter.came_back(slot, outcome[COST])
-                    self._deliver(slot, local.outcome_of(outcome), Share(own_s, here_s))
-                case [local.PARTS, slot, parts]:
-                    for future in self._exporter.hear_of(slot, parts):
-                        self._waiting.wake(future)
-                case [local.START, sparks]:
-                    self._hungry = False
-                    # Behind what waits already: it has been asked for ahead, again and again, and must not starve that.
-                    fast.sparks.extendleft([assigned(serial, local.spark_of(spark)) for serial, spark in sparks])
-                case [local.STOP, copies]:
-                    self._hungry = False  # as with DELIVER
-                    self._stopper.stop_copies(copies)
-                    self._waiting.wake_all()
-                case [local.CODE, digest, data]:
-                    self._shelf.teach(digest, data)
-                case [local.NODES, nodes]:
-                    self.roster.hear(nodes)
-                    self._keeper.nodes = len(nodes)
-                    self._mail.lookout.is_worth_it = leaves_room(nodes, usable_cores())
-                case [local.FOUND, topic, rank, find]:
-                    if topic == WANTED:
-                        self.voice.want(find)
-                    else:
-                        self._finds.hear(topic, rank, find)
-                case [local.QUIT]:
-                    leave()
-                case _:
-                    raise AssertionError(f"not a message for a scheduler: {message!r}")
-
-    def _deliver(self, slot: int, outcome: Outcome, share: Share) -> None:
-        first, full = self._exporter.arrived(slot, outcome)
-        if first is not None:
-            self._meter.credit(first, outcome.cost_s, share)
-            if self._strands is not None:
-                self._strands.joined(first, outcome.span_s)
-        for future in full:
-            self._waiting.wake(future)
+        return not (busy or self._stopper.stopping or self._dialogue.is_due)

@@ -1,0 +1,158 @@
+"""What a scheduler and its node say to each other, as the main thread hears it.
+
+What lives here: what leaves takes along all that has gathered, hunger is said once, and what comes goes to whom it is
+for.  What does not: what gathers (`answers.py`, `bundles.py`, `keep.py`, `voice.py`), and the link (`mail.py`).
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+from hdphrs.api import future as fast
+from hdphrs.api.places import Roster
+from hdphrs.lookout import leaves_room
+from hdphrs.protocol.tasks import Outcome
+from hdphrs.scheduler.answers import COST, Answers
+from hdphrs.scheduler.bundles import Bundles, assigned
+from hdphrs.scheduler.end import flush_streams, leave
+from hdphrs.scheduler.export import Exporter
+from hdphrs.scheduler.finds import Finds
+from hdphrs.scheduler.keep import Keeper
+from hdphrs.scheduler.mail import Mail
+from hdphrs.scheduler.meter import Meter, Share
+from hdphrs.scheduler.stop import Stopper
+from hdphrs.scheduler.strands import Strands
+from hdphrs.scheduler.timers import Timers
+from hdphrs.scheduler.voice import Voice
+from hdphrs.scheduler.waiting import Waiting
+from hdphrs.wire import local
+from hdphrs.wire.code import CodeShelf
+from hdphrs.wire.said import WANTED
+from hdphrs.wire.settings import usable_cores
+
+ROOM = 16
+"""Tasks that a hungry scheduler takes at a time."""
+
+POLL_S = 1e-3
+"""How long a busy scheduler leaves what the node has sent unread."""
+
+
+class Dialogue:
+    """That of one scheduler."""
+
+    def __init__(
+        self,
+        mail: Mail,
+        exporter: Exporter,
+        keeper: Keeper,
+        stopper: Stopper,
+        answers: Answers,
+        bundles: Bundles,
+        waiting: Waiting,
+        timers: Timers,
+        meter: Meter,
+        strands: Strands | None,
+        shelf: CodeShelf,
+        finds: Finds,
+        voice: Voice,
+        roster: Roster,
+    ) -> None:
+        """Who has something to say, and whom something may be said to."""
+        self._mail = mail
+        self._exporter = exporter
+        self._keeper = keeper
+        self._stopper = stopper
+        self._answers = answers
+        self._bundles = bundles
+        self._waiting = waiting
+        self._timers = timers
+        self._meter = meter
+        self._strands = strands
+        self._shelf = shelf
+        self._finds = finds
+        self._voice = voice
+        self._roster = roster
+        self.is_hungry: bool = False
+        """The node knows that there is room for more tasks here."""
+        self._reported = 0
+        """How many own sparks have been run that the node has been told of."""
+        self._read_s = 0.0
+        """When the link was read last."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether something has come, and a busy scheduler has not looked for a while.  (The node says so after it has
+        written, so what has just been read may seem to have come once more.)"""
+        return self._mail.has_come and perf_counter() - self._read_s > POLL_S
+
+    def flush(self, *, hungry: bool = False) -> None:
+        """Send what has gathered; the helper thread may do the same at the same time.
+
+        Pieces alone wake nobody (decision 36).
+
+        Args:
+            hungry: also that there is room for more tasks here, unless that has been said.
+        """
+        parts = self._bundles.parts()  # which may answer a bundle
+        answers = self._answers.take()
+        hunger = self._hunger() if hungry and not self.is_hungry else []
+        said = self._voice.finish() if answers or parts else self._voice.gathered()
+        if said or parts or answers or hunger:
+            self._mail.tell(*said, *self._keeper.gathered(), *parts, *answers, *hunger)
+        else:
+            self._keeper.send()
+        if answers:
+            flush_streams()
+
+    def _hunger(self) -> list[list[object]]:
+        self.is_hungry = True
+        ran, self._reported = fast.here.ran - self._reported, fast.here.ran
+        return [[local.HUNGRY, ROOM, ran]]
+
+    def receive(self, *, block: bool) -> None:
+        """Deal with what has come; if `block`, wait for something, or until a timer is due."""
+        if not block and not self._mail.has_come:
+            return
+        messages = self._mail.fetch(block=block, for_s=self._timers.left_s() if block and self._timers.calls else None)
+        self._read_s = perf_counter()
+        for message in messages:
+            match message:
+                case [local.DELIVER, slot, outcome, own_s, here_s]:
+                    self.is_hungry = False  # the node takes it back
+                    self._exporter.came_back(slot, outcome[COST])
+                    self._deliver(slot, local.outcome_of(outcome), Share(own_s, here_s))
+                case [local.PARTS, slot, parts]:
+                    for future in self._exporter.hear_of(slot, parts):
+                        self._waiting.wake(future)
+                case [local.START, sparks]:
+                    self.is_hungry = False
+                    # Behind what waits already: it has been asked for ahead, again and again, and must not starve that.
+                    fast.sparks.extendleft([assigned(serial, local.spark_of(spark)) for serial, spark in sparks])
+                case [local.STOP, copies]:
+                    self.is_hungry = False  # as with DELIVER
+                    self._stopper.stop_copies(copies)
+                    self._waiting.wake_all()
+                case [local.CODE, digest, data]:
+                    self._shelf.teach(digest, data)
+                case [local.NODES, nodes]:
+                    self._roster.hear(nodes)
+                    self._keeper.nodes = len(nodes)
+                    self._mail.lookout.is_worth_it = leaves_room(nodes, usable_cores())
+                case [local.FOUND, topic, rank, find]:
+                    if topic == WANTED:
+                        self._voice.want(find)
+                    else:
+                        self._finds.hear(topic, rank, find)
+                case [local.QUIT]:
+                    leave()
+                case _:
+                    raise AssertionError(f"not a message for a scheduler: {message!r}")
+
+    def _deliver(self, slot: int, outcome: Outcome, share: Share) -> None:
+        first, full = self._exporter.arrived(slot, outcome)
+        if first is not None:
+            self._meter.credit(first, outcome.cost_s, share)
+            if self._strands is not None:
+                self._strands.joined(first, outcome.span_s)
+        for future in full:
+            self._waiting.wake(future)

@@ -1,0 +1,198 @@
+"""The loop and the dialogue with the node, in this process: what they have the helper thread do, and say when."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from time import perf_counter
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hdphrs.api import future as fast
+from hdphrs.api.options import use
+from hdphrs.protocol.tasks import Outcome, Verdict
+from hdphrs.scheduler import dialogue
+from hdphrs.scheduler.answers import LATE_S, LEDGER_LATE_S, LONG_S, WAIT_S
+from hdphrs.scheduler.bundles import OVERDUE_S, Bundle
+from hdphrs.scheduler.dialogue import POLL_S, ROOM
+from hdphrs.scheduler.hub import TURN_S, Hub
+from hdphrs.wire import local
+from hdphrs.wire.items import pack_outcome
+from hdphrs.wire.page import Page
+from tests.scheduler.test_export import assigned
+
+OF_A_TASK: list[Any] = [[0, 1, 0], 0, [0, b"", [], 0.0, 0.0], 0.0, 0.0]
+
+
+class Bench:
+    """A scheduler whose helper thread is not started, and its node's end of the link."""
+
+    def __init__(self, *, ledger: bool = False) -> None:
+        work, near = socket.socketpair()
+        self._control, self._far = socket.socketpair()
+        self._page = Page.create(1)
+        self.line = self._page.line(0)
+        self.node, self._work = local.Link(near), local.Link(work)
+        self.hub = Hub(self._work, self._control, self.line, reliable=True, ledger=ledger)
+        self._pipe = self.hub._helper._woken, self.hub._helper._bell
+        self.hurried = 0
+        helper: Any = SimpleNamespace(hurry=self._hurry, stir=lambda: None)
+        self.hub._helper = helper
+
+    def _hurry(self) -> None:
+        self.hurried += 1
+
+    def say(self, *messages: list[Any]) -> None:
+        """What the node says, and the scheduler hears."""
+        self.node.send(*messages)
+        self.line.post()
+        self.hub._dialogue.receive(block=True)
+
+    def heard(self) -> list[list[Any]]:
+        """What the scheduler has said."""
+        return self.node.receive(block=False) or []
+
+    def close(self) -> None:
+        for end in (self.node, self._work, self._control, self._far, self._page):
+            end.close()
+        for descriptor in self._pipe:
+            os.close(descriptor)
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    monkeypatch.setattr(use, "on_begin", use.on_begin)
+    monkeypatch.setattr(fast, "keep", fast.keep)
+    monkeypatch.setattr(fast.here, "ran", 0)
+    bench = Bench()
+    yield bench
+    bench.close()
+    fast.sparks.clear()
+
+
+# Turns.
+
+
+def test_a_turn_is_over_when_a_stack_has_run_for_a_while_and_others_are_aside(bench: Bench) -> None:
+    hub = bench.hub
+    hub._enter(assigned(1), hub._meter.open(assigned(1)), perf_counter() - 2 * TURN_S)
+    assert bench.line.is_calm
+    assert not hub.end_turn(), "nobody else is there"
+    hub._stacks.aside = 1
+    assert hub.end_turn()
+    assert not bench.line.is_calm, "it is asked at its next spawn"
+
+
+def test_a_turn_is_not_over_before_or_when_nothing_runs(bench: Bench) -> None:
+    hub = bench.hub
+    hub._stacks.aside = 1
+    assert not hub.end_turn()
+    hub._enter(assigned(1), hub._meter.open(assigned(1)), perf_counter() + TURN_S)
+    assert not hub.end_turn()
+    assert bench.line.is_calm
+
+
+# What is not to wait for a tick that is far.
+
+
+def test_a_stack_that_is_left_while_a_timer_is_set_makes_the_helper_hurry(bench: Bench) -> None:
+    hub = bench.hub
+    hub._stacks.suspend = lambda: None  # type: ignore[method-assign]
+    hub._suspend()
+    assert bench.hurried == 0
+    hub._timers.add(1.0, lambda: None)
+    hub._suspend()
+    assert bench.hurried == 1
+
+
+@pytest.mark.parametrize(("wanted", "hurried"), [(True, 1), (False, 0)])
+def test_results_that_stay_make_it_hurry_if_somebody_may_wait_for_them(
+    bench: Bench, wanted: bool, hurried: int
+) -> None:
+    hub, following = bench.hub, assigned(2).spark.task
+    hub._habits.learn(following, WAIT_S / 2, 0)
+    hub._dialogue.is_hungry = True
+    hub._answers.add(OF_A_TASK)
+    now_s = hub._answers._since_s
+    hub._answers._clock = lambda: now_s
+    bench.line.want(wanted)
+    hub._pass_on(following)
+    assert (bench.hurried, bench.heard()) == (hurried, [])
+
+
+def test_with_a_ledger_results_wait_for_less_long(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = Bench(ledger=True)
+    for one, late_s in ((bench, LATE_S), (other, LEDGER_LATE_S)):
+        answers, now_s = one.hub._answers, [0.0]
+        monkeypatch.setattr(answers, "_clock", lambda now_s=now_s: now_s[0])
+        answers.add(OF_A_TASK)
+        now_s[0] = late_s - LONG_S / 2
+        assert not answers.are_due(LONG_S / 3, nobody_waits=True)
+        assert answers.are_due(LONG_S * 2 / 3, nobody_waits=True)
+    other.close()
+
+
+def test_a_bundle_may_be_late_that_has_begun_some_time_ago_or_for_which_somebody_waits(bench: Bench) -> None:
+    bundles = bench.hub._bundles
+    assert not bundles.may_be_late(somebody_waits=True)
+    bundle = Bundle(1, assigned(1).spark)
+    bundles._begun[bundle] = None
+    bundle.since_s = perf_counter()
+    assert bundles.may_be_late(somebody_waits=True)
+    bundle.since_s = perf_counter() + OVERDUE_S
+    assert not bundles.may_be_late(somebody_waits=False)
+    bundle.since_s = perf_counter() - 0.6 * OVERDUE_S
+    assert bundles.may_be_late(somebody_waits=False)
+
+
+# The dialogue.
+
+
+def test_hunger_is_said_once_until_something_comes_for_which_the_node_takes_it_back(bench: Bench) -> None:
+    talk = bench.hub._dialogue
+    comings: list[list[Any]] = [
+        [local.START, []],
+        [local.STOP, []],
+        [local.DELIVER, 7, pack_outcome(Outcome(Verdict.VALUE, b"")), 0.0, 0.0],
+    ]
+    for coming in comings:
+        fast.here.ran += 2
+        talk.flush(hungry=True)
+        talk.flush(hungry=True)
+        assert bench.heard() == [[local.HUNGRY, ROOM, 2]], "that, and how many sparks have been run since the last time"
+        bench.say(coming)
+        assert not talk.is_hungry
+    talk.flush()
+    assert bench.heard() == []
+
+
+def test_what_leaves_takes_along_what_has_gathered_results_before_hunger(bench: Bench) -> None:
+    bench.hub._answers.add(OF_A_TASK)
+    bench.hub._dialogue.flush(hungry=True)
+    assert [kind for kind, *_ in bench.heard()] == [local.RESULTS, local.HUNGRY]
+
+
+def test_what_has_just_been_read_has_not_come_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The node says that it has written after it has, and by then that may have been read."""
+    now_s = [100.0]
+    monkeypatch.setattr(dialogue, "perf_counter", lambda: now_s[0])
+    bench.line.post()
+    assert not bench.hub._has_nothing
+    bench.say([local.START, []])
+    bench.line.post()
+    assert bench.hub._has_nothing
+    now_s[0] += 2 * POLL_S
+    assert not bench.hub._has_nothing
+
+
+@pytest.mark.parametrize(("cores", "looks_out"), [(2, False), (4, True)])
+def test_who_shares_too_few_cores_with_other_nodes_does_not_look_out(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, cores: int, looks_out: bool
+) -> None:
+    monkeypatch.setattr(dialogue, "usable_cores", lambda: cores)
+    bench.say([local.NODES, [[0, "here", 1], [1, "here", 1]]])
+    assert bench.hub._mail.lookout.is_worth_it is looks_out
+    assert bench.hub._keeper.nodes == 2
