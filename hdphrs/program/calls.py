@@ -293,18 +293,24 @@ class Calls:
                 self._open(bundle, packed)
 
     def arrive_alone(self, slot: int, packed: Any) -> bool:
-        """The same, if the task is one call; whether it is.  This may be interrupted, and repeated."""
+        """The same, if the task is one call; whether it is.
+
+        A signal handler may interrupt this, and raise; then it is repeated.  Or it does the same with the same outcome.
+        """
         with self._lock:
             future = self._alone.get(slot)
             if future is None:
                 return False
             self._fill(future, ARRIVED, packed)
+            room = 0
             if isinstance(future, CallFuture):
                 verdict, data, _, cost_s, _ = packed
                 if verdict == Verdict.VALUE or verdict == Verdict.RAISED:
                     future._kind.learn(cost_s, len(data))
-                self._load -= 1
-            del self._alone[slot]
+                room = 1
+            if slot in self._alone:  # from here on nothing is called, so nothing interrupts
+                self._load -= room
+                del self._alone[slot]
             return True
 
     def hear_of(self, path: bytes, packed: Packed) -> None:

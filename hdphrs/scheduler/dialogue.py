@@ -1,4 +1,4 @@
-"""What a scheduler and its node say to each other, as the main thread hears it.
+"""What a scheduler and its node say to each other.
 
 What lives here: what leaves takes along all that has gathered, hunger is said once, and what comes goes to whom it is
 for.  What does not: what gathers (`answers.py`, `bundles.py`, `keep.py`, `voice.py`), and the link (`mail.py`).
@@ -91,7 +91,7 @@ class Dialogue:
         Pieces alone wake nobody (decision 36).
 
         Args:
-            hungry: also that there is room for more tasks here, unless that has been said.
+            hungry: also that there is room for more tasks here, unless that has been said; only in the main thread.
         """
         parts = self._bundles.parts()  # which may answer a bundle
         answers = self._answers.take()
@@ -110,7 +110,7 @@ class Dialogue:
         return [[local.HUNGRY, ROOM, ran]]
 
     def receive(self, *, block: bool) -> None:
-        """Deal with what has come; if `block`, wait for something, or until a timer is due."""
+        """In the main thread: deal with what has come; if `block`, wait for something, or until a timer is due."""
         if not block and not self._mail.has_come:
             return
         messages = self._mail.fetch(block=block, for_s=self._timers.left_s() if block and self._timers.calls else None)

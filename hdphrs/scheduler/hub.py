@@ -563,6 +563,6 @@ class Hub:
 
     @property
     def _has_nothing(self) -> bool:
-        """Whether the loop will starve next."""
+        """Whether the loop is sure to starve next."""
         busy = fast.sparks or self._stacks.ready or self._waiting.in_place or self._timers.calls
         return not (busy or self._stopper.stopping or self._dialogue.is_due)

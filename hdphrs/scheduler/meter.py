@@ -133,7 +133,7 @@ class Meter:
         return self._accounts.pop(future)
 
     def enter(self, account: Account | None, at_s: float | None = None) -> None:
-        """From now on this stack runs, or none; or since a moment ago."""
+        """From now on this stack runs, or none; or since a moment ago, which may be before the last call of this."""
         now_s = self._clock() if at_s is None else at_s
         if self.account is not None:
             for_s = now_s - self._since_s

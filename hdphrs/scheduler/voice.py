@@ -104,7 +104,7 @@ class Voice:
         for mouth in self._mouths:
             if mouth.begun:
                 mouth.finish()
-        return self.gathered() if self._waiting or self._held else []
+        return self.gathered()
 
     def __bool__(self) -> bool:
         """Whether something has not been sent, because somebody else was sending just then."""

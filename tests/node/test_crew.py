@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,12 +20,11 @@ def test_it_takes_the_core_of_a_scheduler_that_waits_and_of_nobody_else(
     monkeypatch: pytest.MonkeyPatch, cores: int, hungry: bool, has_core: bool
 ) -> None:
     monkeypatch.setattr(crew, "usable_cores", lambda: cores)
-    page = Page.create(1)
     settings = NodeSettings(root=True, host="here", slots=1, secret=b"")
-    one = Crew(page, [], settings=settings, say=print)
-    one.tell_nodes([[0, "here", 1], [1, "here", 1]])
-    waits: Any = SimpleNamespace(hungry=hungry)
-    one._schedulers[Origin(1)] = waits
-    assert one._has_core() is has_core
-    one.exchange.close()
-    page.close()
+    with closing(Page.create(1)) as page:
+        one = Crew(page, [], settings=settings, say=print)
+        with closing(one.exchange):
+            one.tell_nodes([[0, "here", 1], [1, "here", 1]])
+            waits: Any = SimpleNamespace(hungry=hungry)
+            one._schedulers[Origin(1)] = waits
+            assert one._has_core() is has_core

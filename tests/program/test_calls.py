@@ -297,6 +297,23 @@ def test_a_cancelled_call_that_waits_is_never_sent() -> None:
     assert all(future._status is not AWAY for future in futures)
 
 
+def test_an_outcome_that_a_signal_handler_deals_with_meanwhile_counts_once() -> None:
+    program = Program()
+    program.spawn(kind(), 1)
+    [slot] = program.send()
+    fill, outcome = program.calls._fill, value("v")
+
+    def interrupted(future: Future[Any], status: Status, content: Any) -> None:
+        fill(future, status, content)
+        program.calls._fill = lambda *_: None
+        program.calls.arrive(slot, outcome)  # what the thread has caught, the handler's `get` reads too
+
+    program.calls._fill = interrupted
+    assert program.calls.arrive_alone(slot, outcome)
+    assert not program.calls.arrive_alone(slot, outcome)
+    assert program.calls._load == 0
+
+
 def test_when_the_root_is_lost_every_empty_future_is_named() -> None:
     program = Program()
     futures = [program.spawn(kind(), number) for number in range(3000)]

@@ -26,6 +26,9 @@ from tests.scheduler.test_export import assigned
 
 OF_A_TASK: list[Any] = [[0, 1, 0], 0, [0, b"", [], 0.0, 0.0], 0.0, 0.0]
 
+LONG_AFTER_S = 1000.0
+"""As good as never, however slow this machine is."""
+
 
 class Bench:
     """A scheduler whose helper thread is not started, and its node's end of the link."""
@@ -53,7 +56,9 @@ class Bench:
 
     def heard(self) -> list[list[Any]]:
         """What the scheduler has said."""
-        return self.node.receive(block=False) or []
+        messages = self.node.receive(block=False)
+        assert messages is not None, "the link is closed"
+        return messages
 
     def close(self) -> None:
         for end in (self.node, self._work, self._control, self._far, self._page):
@@ -63,11 +68,15 @@ class Bench:
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+def bench(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    """With a ledger if the parameter says so."""
     monkeypatch.setattr(use, "on_begin", use.on_begin)
+    monkeypatch.setattr(use, "begun", False)  # another test of this process may have used options of tasks
     monkeypatch.setattr(fast, "keep", fast.keep)
     monkeypatch.setattr(fast.here, "ran", 0)
-    bench = Bench()
+    monkeypatch.setattr(fast.here, "task", None)
+    fast.sparks.clear()
+    bench = Bench(ledger=getattr(request, "param", False))
     yield bench
     bench.close()
     fast.sparks.clear()
@@ -90,7 +99,7 @@ def test_a_turn_is_not_over_before_or_when_nothing_runs(bench: Bench) -> None:
     hub = bench.hub
     hub._stacks.aside = 1
     assert not hub.end_turn()
-    hub._enter(assigned(1), hub._meter.open(assigned(1)), perf_counter() + TURN_S)
+    hub._enter(assigned(1), hub._meter.open(assigned(1)), perf_counter() + LONG_AFTER_S)
     assert not hub.end_turn()
     assert bench.line.is_calm
 
@@ -123,16 +132,14 @@ def test_results_that_stay_make_it_hurry_if_somebody_may_wait_for_them(
     assert (bench.hurried, bench.heard()) == (hurried, [])
 
 
-def test_with_a_ledger_results_wait_for_less_long(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = Bench(ledger=True)
-    for one, late_s in ((bench, LATE_S), (other, LEDGER_LATE_S)):
-        answers, now_s = one.hub._answers, [0.0]
-        monkeypatch.setattr(answers, "_clock", lambda now_s=now_s: now_s[0])
-        answers.add(OF_A_TASK)
-        now_s[0] = late_s - LONG_S / 2
-        assert not answers.are_due(LONG_S / 3, nobody_waits=True)
-        assert answers.are_due(LONG_S * 2 / 3, nobody_waits=True)
-    other.close()
+@pytest.mark.parametrize(("bench", "late_s"), [(False, LATE_S), (True, LEDGER_LATE_S)], indirect=["bench"])
+def test_with_a_ledger_results_wait_for_less_long(bench: Bench, late_s: float) -> None:
+    answers, now_s = bench.hub._answers, 0.0
+    answers._clock = lambda: now_s
+    answers.add(OF_A_TASK)
+    now_s = late_s - LONG_S / 2
+    assert not answers.are_due(LONG_S / 3, nobody_waits=True)
+    assert answers.are_due(LONG_S * 2 / 3, nobody_waits=True)
 
 
 def test_a_bundle_may_be_late_that_has_begun_some_time_ago_or_for_which_somebody_waits(bench: Bench) -> None:
@@ -142,7 +149,7 @@ def test_a_bundle_may_be_late_that_has_begun_some_time_ago_or_for_which_somebody
     bundles._begun[bundle] = None
     bundle.since_s = perf_counter()
     assert bundles.may_be_late(somebody_waits=True)
-    bundle.since_s = perf_counter() + OVERDUE_S
+    bundle.since_s = perf_counter() + LONG_AFTER_S
     assert not bundles.may_be_late(somebody_waits=False)
     bundle.since_s = perf_counter() - 0.6 * OVERDUE_S
     assert bundles.may_be_late(somebody_waits=False)
@@ -169,10 +176,22 @@ def test_hunger_is_said_once_until_something_comes_for_which_the_node_takes_it_b
     assert bench.heard() == []
 
 
-def test_what_leaves_takes_along_what_has_gathered_results_before_hunger(bench: Bench) -> None:
-    bench.hub._answers.add(OF_A_TASK)
-    bench.hub._dialogue.flush(hungry=True)
-    assert [kind for kind, *_ in bench.heard()] == [local.RESULTS, local.HUNGRY]
+def test_what_leaves_takes_along_what_has_gathered_words_first_and_hunger_last(bench: Bench) -> None:
+    hub = bench.hub
+    hub.voice._waiting.append([])
+    hub._keeper.gathered = lambda: [[local.KEEP, [], 0.0, 0.0]]  # type: ignore[method-assign]
+    hub._bundles._more.append((1, 0))
+    hub._answers.add(OF_A_TASK)
+    hub._dialogue.flush(hungry=True)
+    expected = [local.SAID, local.KEEP, local.CALLED, local.RESULTS, local.HUNGRY]
+    assert [kind for kind, *_ in bench.heard()] == expected
+
+
+def test_pieces_alone_are_laid_down(bench: Bench) -> None:
+    laid: list[str] = []
+    bench.hub._keeper.send = lambda: laid.append("pieces")  # type: ignore[method-assign]
+    bench.hub._dialogue.flush()
+    assert (laid, bench.heard()) == (["pieces"], [])
 
 
 def test_what_has_just_been_read_has_not_come_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,8 +98,15 @@ def test_line_without_end_is_ended_when_results_leave(heard: Heard, assigned: As
         print("no end", end="")
         sys.stdout.flush()
         assert heard.texts() == []
-        heard.voice.finish()
+        assert heard.voice.finish() == []
         assert heard.texts() == [b"no end\n"]
+
+
+def test_what_could_not_be_sent_goes_with_the_results_that_leave(heard: Heard) -> None:
+    item = [said.TEXT, ["", "f", b""], said.OUT, b"line\n"]
+    heard.voice._waiting.append(item)  # somebody else was sending
+    assert heard.voice.finish() == [[local.SAID, [item]]]
+    assert heard.voice.finish() == []
 
 
 @contextmanager
