@@ -6,12 +6,13 @@ for.  What does not: what gathers (`answers.py`, `bundles.py`, `keep.py`, `voice
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import perf_counter
 
 from hdphrs.api import future as fast
 from hdphrs.api.places import Roster
 from hdphrs.lookout import leaves_room
-from hdphrs.protocol.tasks import Outcome
+from hdphrs.protocol.tasks import Outcome, Payload
 from hdphrs.scheduler.answers import COST, Answers
 from hdphrs.scheduler.bundles import Bundles, assigned
 from hdphrs.scheduler.end import flush_streams, leave
@@ -26,7 +27,6 @@ from hdphrs.scheduler.timers import Timers
 from hdphrs.scheduler.voice import Voice
 from hdphrs.scheduler.waiting import Waiting
 from hdphrs.wire import local
-from hdphrs.wire.code import CodeShelf
 from hdphrs.wire.said import WANTED
 from hdphrs.wire.settings import usable_cores
 
@@ -52,12 +52,12 @@ class Dialogue:
         timers: Timers,
         meter: Meter,
         strands: Strands | None,
-        shelf: CodeShelf,
+        teach: Callable[[bytes, Payload], None],
         finds: Finds,
         voice: Voice,
         roster: Roster,
     ) -> None:
-        """Who has something to say, and whom something may be said to."""
+        """Who has something to say, and whom something may be said to; `teach` takes code that arrives."""
         self._mail = mail
         self._exporter = exporter
         self._keeper = keeper
@@ -68,7 +68,7 @@ class Dialogue:
         self._timers = timers
         self._meter = meter
         self._strands = strands
-        self._shelf = shelf
+        self._teach = teach
         self._finds = finds
         self._voice = voice
         self._roster = roster
@@ -133,7 +133,7 @@ class Dialogue:
                     self._stopper.stop_copies(copies)
                     self._waiting.wake_all()
                 case [local.CODE, digest, data]:
-                    self._shelf.teach(digest, data)
+                    self._teach(digest, data)
                 case [local.NODES, nodes]:
                     self._roster.hear(nodes)
                     self._keeper.nodes = len(nodes)

@@ -132,7 +132,7 @@ class Hub:
             self._timers,
             self._meter,
             self._strands,
-            self._shelf,
+            self._shelf.teach,
             self._finds,
             self.voice,
             self.roster,
