@@ -286,32 +286,28 @@ class Calls:
         return slot in self._alone
 
     def arrive(self, slot: int, packed: Packed) -> None:
-        """The outcome of a task; nothing is done if it was cancelled just now."""
-        with self._lock:
-            if not self.arrive_alone(slot, packed) and (bundle := self._bundles.pop(slot, None)) is not None:
-                self._load -= BUNDLE_WEIGHT
-                self._open(bundle, packed)
+        """The outcome of a task; nothing is done if it was cancelled just now.
 
-    def arrive_alone(self, slot: int, packed: Any) -> bool:
-        """The same, if the task is one call; whether it is.
-
-        A signal handler may interrupt this, and raise; then it is repeated.  Or it does the same with the same outcome.
+        If it is one call a signal handler may interrupt this, and raise; then it is repeated.  Or it does the same with
+        the same outcome.
         """
         with self._lock:
             future = self._alone.get(slot)
-            if future is None:
-                return False
-            self._fill(future, ARRIVED, packed)
-            room = 0
-            if isinstance(future, CallFuture):
-                verdict, data, _, cost_s, _ = packed
-                if verdict == Verdict.VALUE or verdict == Verdict.RAISED:
-                    future._kind.learn(cost_s, len(data))
-                room = 1
-            if slot in self._alone:  # from here on nothing is called, so nothing interrupts
-                self._load -= room
-                del self._alone[slot]
-            return True
+            if future is not None:
+                self._fill(future, ARRIVED, packed)
+                room = 0
+                if isinstance(future, CallFuture):
+                    parts: list[Any] = packed
+                    verdict, data, _, cost_s, _ = parts
+                    if verdict == Verdict.VALUE or verdict == Verdict.RAISED:
+                        future._kind.learn(cost_s, len(data))
+                    room = 1
+                if slot in self._alone:  # from here on nothing is called, so nothing interrupts
+                    self._load -= room
+                    del self._alone[slot]
+            elif (bundle := self._bundles.pop(slot, None)) is not None:
+                self._load -= BUNDLE_WEIGHT
+                self._open(bundle, packed)
 
     def hear_of(self, path: bytes, packed: Packed) -> None:
         """What has become of a call, before its bundle has come back."""

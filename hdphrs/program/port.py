@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any, TypeVar
 
 from hdphrs.api import seeds
-from hdphrs.api.future import AWAY, DONE, FAILED, Future, Keywords, Status, name_of, unfold
+from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status, name_of, unfold
 from hdphrs.api.future import get as fast_get
 from hdphrs.api.memo import Wish, wish_of
 from hdphrs.api.options import options_of, options_of_task, use
@@ -142,10 +142,8 @@ class ProgramPort:
             index = self._indices.take()
         if self._lost or self._closed:
             self._check_open()
-        called: Callable[..., Any] = function
-        if isinstance(function, Keywords):
-            called, keywords = unfold(function)
-            kwargs = {**keywords, **kwargs}
+        called, keywords = unfold(function)
+        kwargs = {**keywords, **kwargs} if keywords else kwargs
         if self._ledger or (use.begun and options_of(called) is not None):
             return self._send(self._encode(called, args, kwargs, supervised, index))
         chance = self._book.chance or self.key()
@@ -372,16 +370,9 @@ class ProgramPort:
 
     def _take(self, messages: list[list[Any]]) -> bool:
         """In a thread that waits, and that may be interrupted: what is simple, unless other threads wait too."""
-        if self._waiters:
+        if self._waiters or not self._is_simple(messages):
             return False
-        match messages:
-            case [[local.DELIVER, slot, outcome]]:
-                if not self._calls.arrive_alone(slot, outcome):
-                    return False
-            case [[local.HEARD]]:
-                pass
-            case _:
-                return False
+        self._hear_one(messages[0])
         if self._calls.are_due:
             self._sender.wake()
         return not self._due

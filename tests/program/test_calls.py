@@ -309,8 +309,8 @@ def test_an_outcome_that_a_signal_handler_deals_with_meanwhile_counts_once() -> 
         program.calls.arrive(slot, outcome)  # what the thread has caught, the handler's `get` reads too
 
     program.calls._fill = interrupted
-    assert program.calls.arrive_alone(slot, outcome)
-    assert not program.calls.arrive_alone(slot, outcome)
+    program.calls.arrive(slot, outcome)
+    assert not program.calls.is_alone(slot)
     assert program.calls._load == 0
 
 
