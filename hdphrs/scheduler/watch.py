@@ -49,7 +49,10 @@ class Watcher:
         self.on_change: Callable[[], None] = lambda: None
         """Called in the main thread when a watched future has its value, and something else runs."""
         self.sees_much: bool = True
-        """Whether what was there at the last look may be worth keeping: it was seen twice, or seems to take long."""
+        """Whether what was there at one of the last two looks may be worth keeping: it was seen twice, has children of
+        its own (and at looks that are rare it would be seen but once), or may take half as long as a piece must."""
+        self._saw = False
+        """The same of the last look alone: where a child ends that was its parent's last, several end at once."""
         self._clock = clock
         self._wall = wall
         self._sample = NOTHING
@@ -72,12 +75,13 @@ class Watcher:
             future = future._parent
         self._sample = Sample(futures, {future: known.get(future, new) for future in futures}, now_s)
         fast.watched = next((future for future in futures if future in known), None)
-        self._judge(bool(futures))
+        self._judge(len(futures))
 
-    def _judge(self, has_children: bool) -> None:
+    def _judge(self, depth: int) -> None:
         at_s, ran = self._wall(), fast.here.ran
-        are_long = has_children and at_s - self._at_s > PIECE_COST_S * (1 + ran - self._ran)
-        self.sees_much = fast.watched is not None or are_long
+        are_long = depth > 0 and at_s - self._at_s > PIECE_COST_S / 2 * (1 + ran - self._ran)
+        saw, self._saw = self._saw, depth > 1 or fast.watched is not None or are_long
+        self.sees_much = self._saw or saw
         self._at_s, self._ran = at_s, ran
 
     def finished(self, future: Future[Any]) -> tuple[float, float]:

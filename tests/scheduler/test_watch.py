@@ -123,7 +123,20 @@ def test_short_children_are_not_much_to_see_however_rarely_one_looks() -> None:
 
 
 def test_children_that_may_become_pieces_are_though_each_of_them_is_seen_but_once() -> None:
-    assert any(looks(1.5 * PIECE_COST_S, look_s=0.12))
+    for look_s in (0.03, 0.06, 0.12):
+        assert any(looks(PIECE_COST_S, look_s))
+        assert any(looks(1.5 * PIECE_COST_S, look_s))
+
+
+def test_child_of_a_child_is_though_at_looks_that_are_rare_nothing_is_seen_twice() -> None:
+    wall = Clock()
+    watcher = Watcher(Clock(), wall)
+    for _ in range(3):
+        wall.now_s += 0.12
+        fast.here.ran += 100
+        fast.here.task = stack(stack(stack(None)))
+        watcher.look()
+        assert watcher.sees_much
 
 
 def test_task_without_children_is_not() -> None:
@@ -136,13 +149,26 @@ def test_task_without_children_is_not() -> None:
     assert not watcher.sees_much
 
 
-def test_whoever_is_on_the_stack_twice_is_though_its_own_children_are_short() -> None:
+def test_whoever_is_on_the_stack_twice_is_though_what_has_ended_was_short() -> None:
     wall = Clock()
     watcher = Watcher(Clock(), wall)
-    outer = stack(stack(None))
+    fast.here.task = stack(stack(None))
     for look in range(3):
         wall.now_s += 0.03
         fast.here.ran += 100
-        fast.here.task = stack(outer)
         watcher.look()
         assert watcher.sees_much is (look > 0)
+
+
+def test_one_look_that_sees_little_is_none() -> None:
+    wall = Clock()
+    watcher = Watcher(Clock(), wall)
+    parent = stack(None)
+    seen = []
+    for child in (stack(stack(parent)), stack(parent), stack(parent)):
+        wall.now_s += 0.03
+        fast.here.ran += 100
+        fast.here.task = child
+        watcher.look()
+        seen.append(watcher.sees_much)
+    assert seen == [True, True, False]
