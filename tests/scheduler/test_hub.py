@@ -27,7 +27,7 @@ from tests.scheduler.test_export import assigned
 OF_A_TASK: list[Any] = [[0, 1, 0], 0, [0, b"", [], 0.0, 0.0], 0.0, 0.0]
 
 LONG_AFTER_S = 1000.0
-"""As good as never, however slow this machine is."""
+"""Longer than any test is held up on a slow machine."""
 
 
 class Bench:
