@@ -1,6 +1,7 @@
 """The scheduler: runs tasks on greenlets, one at a time, until its node ends it.
 
-What lives here: the loop, which runs tasks, and the port of the tasks that run.
+What lives here: the loop, which runs tasks, and what it consists of.  What does not: what running tasks ask for
+(`port.py`), and who has the core meanwhile (`turn.py`).
 
 Theory of operation
 -------------------
@@ -8,7 +9,7 @@ Theory of operation
 Every greenlet of this process runs `_loop`: take a task, run it, again.  A task that must wait switches from the
 middle of its stack to an idle greenlet (or a new one), which goes on with the loop: resumed tasks first, then the
 deque, newest spark first and then what the node has handed over, as it came, then the node.  So waiting holds neither
-the core nor anybody else's stack (`stacks.py`, `waiting.py`).
+the core nor anybody else's stack (`turn.py`, `stacks.py`, `waiting.py`).
 
 Results gather and leave in one frame (`answers.py`, `dialogue.py`).  The helper thread does for a long task, which
 neither spawns nor gets, what the main thread would do at its next spawn or get (`helper.py`).
@@ -17,25 +18,18 @@ neither spawns nor gets, what the main thread would do at its next spawn or get 
 from __future__ import annotations
 
 import socket
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
 from time import perf_counter
-from typing import Any, NoReturn, TypeVar
-
-from greenlet import getcurrent
+from typing import Any, NoReturn
 
 from hdphrs.api import future as fast
-from hdphrs.api.future import AWAY, DONE, FAILED, Future, take
+from hdphrs.api.future import DONE, FAILED, Future, take
 from hdphrs.api.options import use
 from hdphrs.api.places import Roster
-from hdphrs.api.port import Bell
-from hdphrs.api.seeds import beside
-from hdphrs.errors import CannotTravelError, UsageError
-from hdphrs.protocol.paths import child_path
-from hdphrs.protocol.tasks import NodeId, Task
+from hdphrs.errors import CannotTravelError
+from hdphrs.protocol.tasks import Task
 from hdphrs.scheduler.answers import COST, LATE_S, LEDGER_LATE_S, Answers
-from hdphrs.scheduler.assigned import Assigned, path_of, root_of
+from hdphrs.scheduler.assigned import Assigned, root_of
 from hdphrs.scheduler.bundles import Bundle, Bundles, Call
 from hdphrs.scheduler.dialogue import Dialogue
 from hdphrs.scheduler.end import fail
@@ -45,35 +39,30 @@ from hdphrs.scheduler.habits import SOON_S, Habits
 from hdphrs.scheduler.helper import Helper
 from hdphrs.scheduler.keep import Keeper
 from hdphrs.scheduler.mail import Mail
-from hdphrs.scheduler.meter import Account, Meter, Share
+from hdphrs.scheduler.meter import Meter, Share
 from hdphrs.scheduler.note import Noter, plain
-from hdphrs.scheduler.reuse import Reuse, fill
+from hdphrs.scheduler.port import TaskPort
+from hdphrs.scheduler.reuse import Reuse
 from hdphrs.scheduler.stacks import Stacks
 from hdphrs.scheduler.stop import Stopper
 from hdphrs.scheduler.strands import Strands
 from hdphrs.scheduler.timers import Timers
+from hdphrs.scheduler.turn import Turn
 from hdphrs.scheduler.voice import Voice
-from hdphrs.scheduler.waiting import RUNNING, TaskBell, Waiting
+from hdphrs.scheduler.waiting import RUNNING, Waiting
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook, CodeShelf
 from hdphrs.wire.items import pack_outcome
 from hdphrs.wire.page import Line
 from hdphrs.wire.values import dump_error, pack_result, summary
 
-T = TypeVar("T")
-
 LIGHT_S = 0.2e-3
 """To unpickle what a task gets, or to pickle its value, is no work of its own if it takes less: in place that would not
 be needed, and the first times it takes many times as long as later."""
 
-TURN_S = 20e-3
-"""How long a stack has the core before the helper thread, at its next tick, has it let others have theirs."""
-
 
 class Hub:
-    """One scheduler process; also the port of the tasks that it runs."""
-
-    is_scheduler: bool = True
+    """One scheduler process."""
 
     def __init__(
         self,
@@ -90,8 +79,8 @@ class Hub:
         self._tell = tell = self._mail.tell
         self._book = book = CodeBook(lambda digest, data: tell([local.CODE, digest, data]))
         self._shelf = CodeShelf(book)
-        self.roster: Roster = Roster()
-        self._exporter = Exporter(tell, line, book, self.roster, reliable=reliable, ledger=ledger, explain=explain)
+        roster = Roster()
+        self._exporter = Exporter(tell, line, book, roster, reliable=reliable, ledger=ledger, explain=explain)
         self._meter = Meter(line)
         self._keeper = Keeper(
             tell if ledger else self._mail.lay,
@@ -102,10 +91,19 @@ class Hub:
         )
         self._noter = Noter(self._meter.ran_s, self._keeper.keep_timed) if ledger else None
         self._strands = Strands(self._meter) if explain else None
-        self._thread = threading.get_ident()
         self._stacks = Stacks(self._serve_loop)
         self._waiting = Waiting(self._stacks.ready.append)
         self._timers = Timers()
+        self._turn = turn = Turn(
+            line,
+            self._meter,
+            self._stacks,
+            self._waiting,
+            self._timers,
+            self._keeper.watcher,
+            self._noter,
+            explain=explain,
+        )
         self._answers = Answers(LEDGER_LATE_S if ledger else LATE_S)
         self._habits = Habits()
         self.voice: Voice = Voice(link)
@@ -113,14 +111,14 @@ class Hub:
             book,
             self._shelf,
             self._meter,
-            enter=self._enter,
+            enter=turn.enter,
             answer=self._answers.add,
             after=self._after_call,
             refuses=explain,
-            roster=self.roster,
+            roster=roster,
         )
         self._stopper = Stopper(self._exporter, self._meter, line, self._bundles, answer=self._answers.add, tell=tell)
-        self._finds = Finds(tell)
+        finds = Finds(tell)
         self._dialogue = Dialogue(
             self._mail,
             self._exporter,
@@ -133,9 +131,9 @@ class Hub:
             self._meter,
             self._strands,
             self._shelf.teach,
-            self._finds,
+            finds,
             self.voice,
-            self.roster,
+            roster,
         )
         self._helper = Helper(
             control,
@@ -150,147 +148,27 @@ class Hub:
             self._timers,
             self._bundles,
             self._dialogue.flush,
-            self.end_turn,
+            turn.end,
             looks=reliable,
         )
-        self._root: Assigned | None = None
-        self._turn_is_over = False
-        """Whether the running task has had the core for a while, and others are to have theirs at its next spawn."""
+        turn.meet(self._bundles, self._stopper, self._dialogue, self._helper)
+        self.port: TaskPort = TaskPort(
+            turn,
+            self._dialogue,
+            self._exporter,
+            self._stopper,
+            self._waiting,
+            self._stacks,
+            self._timers,
+            self._meter,
+            self._noter,
+            self._strands,
+            finds,
+            roster,
+            book,
+            line,
+        )
         use.on_begin = line.again
-
-    # ---- the port of the tasks -------------------------------------------------------------------------------
-
-    def spawn(
-        self,
-        function: Callable[..., T],
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        supervised: bool | None,
-    ) -> NoReturn:
-        raise UsageError("spawn: this code runs in a scheduler process but belongs to no task")
-
-    def place(
-        self, node: NodeId, function: Callable[..., T], args: tuple[Any, ...], supervised: bool | None
-    ) -> Future[T]:
-        parent = fast.here.task
-        if parent is None:
-            raise UsageError("spawn_at: this code runs in a scheduler process but belongs to no task")
-        self._stopper.check()
-        path = child_path(path_of(parent), parent._spawned)
-        future = self._finished_before(path, function, args)
-        if future is None:
-            future = self._exporter.place(node, function, args, path, supervised)
-            future._parent = parent
-            if self._strands is not None:
-                self._strands.spawned(future)
-        parent._spawned += 1
-        return future
-
-    def bell(self) -> Bell:
-        return TaskBell(self._stacks.ready.append, self._suspend, self._stopper.check, self._timers)
-
-    def watch(self, future: Future[Any], call: Callable[[], object]) -> None:
-        if not hasattr(future, "_status"):
-            self._exporter.finish()  # as in `wait`
-        self._waiting.watch(future, call)
-
-    def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
-        self._waiting.unwatch(future, call)
-
-    def cancel(self, future: Future[Any]) -> bool:
-        if threading.get_ident() != self._thread:
-            raise UsageError("cancel: inside a task, cancel only in the task's own thread")
-        if not hasattr(future, "_status"):
-            self._exporter.finish()  # as in `wait`
-        if getattr(future, "_status", None) is AWAY:
-            self._dialogue.receive(block=False)
-        status = getattr(future, "_status", None)
-        if status is DONE or status is FAILED:
-            return False
-        if status is not AWAY:
-            self._stopper.stop(future)
-        elif not self._exporter.cancel(future):
-            return False
-        self._waiting.wake_all()
-        return True
-
-    def wait(self, future: Future[T]) -> T:
-        if threading.get_ident() != self._thread:
-            raise UsageError("get: inside a task, wait only in the task's own thread")
-        self._stopper.check()
-        if not hasattr(future, "_status"):
-            self._exporter.finish()  # the helper thread may have taken it a moment ago
-        if getattr(future, "_status", None) is AWAY:
-            self._dialogue.receive(block=False)
-        if self._waiting.enter(future):
-            self._suspend()
-        self._stopper.check()
-        return fast.get(future)
-
-    def poll(self, future: Future[Any]) -> bool:
-        if threading.get_ident() == self._thread:
-            self._dialogue.receive(block=False)
-        return future._status is DONE or future._status is FAILED
-
-    def topic(self) -> bytes:
-        parent = fast.here.task
-        if parent is None or threading.get_ident() != self._thread:
-            raise UsageError("rng: this code runs in a scheduler process but in no task's own thread")
-        path = child_path(path_of(parent), parent._spawned)
-        parent._spawned += 1
-        return path
-
-    def key(self) -> bytes:
-        return self._book.chance
-
-    @contextmanager
-    def aside(self) -> Iterator[None]:
-        parent = fast.here.task
-        if parent is None:
-            raise UsageError("aside: this code runs in a scheduler process but belongs to no task")
-        index = parent._spawned
-        parent._spawned = beside(index)
-        try:
-            yield
-        finally:
-            parent._spawned = index + 1
-
-    def tell(self, topic: bytes, rank: float, find: object) -> None:
-        self._finds.tell(topic, rank, find)
-
-    def best(self, topic: bytes) -> tuple[float, Any] | None:
-        self._dialogue.receive(block=False)
-        return self._finds.best(topic)
-
-    def run(self, main: Callable[..., T], args: tuple[Any, ...]) -> T:
-        return main(*args)
-
-    def export(self) -> None:
-        root = self._root
-        assert root is not None, "only tasks spawn"
-        if self._stopper.stopping:
-            self._stopper.check_spawn()
-        if root.reuse is not None:
-            with suppress(IndexError):  # the helper thread has taken it
-                future = fast.sparks[-1]
-                if root.reuse.meet(future, root):
-                    self._exporter.export_youngest()
-        if use.begun:
-            self._exporter.export_marked()
-        if self._noter is not None and self._noter.on:
-            with suppress(IndexError):
-                self._noter.time(fast.sparks[-1])
-        if self._strands is not None:
-            with suppress(IndexError):
-                self._strands.wrap(fast.sparks[-1])
-        if root.careful:
-            self._exporter.export_new()
-        elif self._line.demand:
-            if not self._exporter.pace.is_resting:
-                self._dialogue.receive(block=False)
-            self._exporter.export()
-        if self._timers.calls or self._turn_is_over:
-            self._give_way()  # at the end: the youngest spark is another one then
 
     # ---- the loop --------------------------------------------------------------------------------------------
 
@@ -332,62 +210,6 @@ class Hub:
                 self._execute(future, function)
             del future, function  # idle stacks keep no task's arguments
 
-    def _suspend(self) -> None:
-        """Leave the running task where it is until somebody has its greenlet go on."""
-        task = fast.here.task, self._root, self._meter.account, self._keeper.watcher.leave()
-        if isinstance(self._root, Bundle):
-            self._bundles.pass_on(self._root)
-        if self._timers.calls:
-            self._helper.hurry()
-        self._enter(None, None)
-        self._stacks.suspend()
-        fast.here.task, root, account, sample = task
-        self._enter(root, account)
-        self._keeper.watcher.resume(sample)
-
-    def _give_way(self) -> None:
-        """The running task spawns: those whose time has come go on before it, and others if it has had its turn."""
-        if threading.get_ident() == self._thread:
-            self._timers.fire()
-            if self._turn_is_over:
-                self._turn_is_over = False
-                self._mark()
-                self._dialogue.receive(block=False)
-                self._waiting.look()
-            if self._stacks.ready:
-                self._stacks.ready.append(getcurrent())
-                self._suspend()
-                self._stopper.check()
-
-    def end_turn(self) -> bool:
-        """In the helper thread: if what runs has had the core for a while, and there are others, they have theirs at
-        its next spawn; whether that is so."""
-        runs_s = 0.0 if self._meter.account is None else perf_counter() - self._meter.stack_since_s
-        if not self._stacks.aside or runs_s < TURN_S:
-            return False
-        self._turn_is_over = True
-        self._line.again()
-        return True
-
-    def _enter(self, root: Assigned | None, account: Account | None, at_s: float | None = None) -> None:
-        self._root = root
-        self._meter.enter(account, at_s)
-        self._mark()
-        if root is None:
-            self._keeper.watcher.leave()
-        else:
-            self._helper.stir()
-
-    def _mark(self) -> None:
-        """In the page: what runs, and whether it is to be asked at each spawn."""
-        root = self._root
-        if root is None:
-            self._line.run(0, careful=False, again=False)
-        else:
-            asked = use.begun or (self._noter is not None and self._noter.on) or bool(self._stopper.stopping)
-            again = asked or root.reuse is not None or self._strands is not None
-            self._line.run(root.serial, careful=root.careful, again=again)
-
     def _execute(self, future: Future[Any], function: Callable[..., Any]) -> None:
         if isinstance(future, Assigned):
             started_s = perf_counter()
@@ -414,11 +236,11 @@ class Hub:
         if self._strands is not None:
             self._strands.begin(account)
         root = root_of(future).assigned
-        if root is self._root and self._line.is_calm:
+        if root is self._turn.root and self._line.is_calm:
             self._meter.enter(account)
             self._helper.stir()
         else:
-            self._enter(root, account)
+            self._turn.enter(root, account)
         error, value = self._call(future, function, future._content, {})
         self._meter.enter(None)
         self._keeper.watcher.leave()
@@ -475,7 +297,7 @@ class Hub:
         account = self._meter.open(future)
         if self._strands is not None:
             self._strands.begin(account)
-        self._enter(future, None)  # it is not the work of this task to load what others need too
+        self._turn.enter(future, None)  # it is not the work of this task to load what others need too
         at_s = None
         try:
             if task.code:
@@ -495,7 +317,7 @@ class Hub:
             at_s = perf_counter()
             if at_s - ended_s <= LIGHT_S and fast.here.ran == ran:  # to pickle may be to get, and then a child has run
                 at_s = ended_s
-        self._enter(None, None, at_s)
+        self._turn.enter(None, None, at_s)
         self._meter.close(future)
         if future.reuse is not None:
             self._tell([local.REUSED, future.reuse.used, future.reuse.mismatched])
@@ -532,27 +354,12 @@ class Hub:
         finally:
             fast.here.task = None
 
-    # ---- pieces ----------------------------------------------------------------------------------------------
-
-    def _finished_before(self, path: bytes, function: Callable[..., T], args: tuple[Any, ...]) -> Future[T] | None:
-        """The future of a task that was to be placed, if it is among the pieces of the running one."""
-        root = self._root
-        piece = None if root is None or root.reuse is None else root.reuse.find(path)
-        if piece is None or self._exporter.check(function, args, path) != piece.check:
-            return None
-        future: Future[T] = Future()
-        future._function = None
-        future._parent = fast.here.task
-        fill(future, piece.outcome)
-        self._meter.credit(future, piece.outcome.cost_s)
-        return future
-
     # ---- the node --------------------------------------------------------------------------------------------
 
     def _starve(self) -> None:
         """Nothing to run: say so, once, and wait for the node."""
-        if self._root is not None:
-            self._enter(None, None)
+        if self._turn.root is not None:
+            self._turn.enter(None, None)
         self._dialogue.flush(hungry=True)
         if self._waiting.calls:
             self._exporter.finish()  # what the helper thread could not export is full now

@@ -100,7 +100,7 @@ def serve(words: Sequence[str], path: Sequence[str], node: int) -> NoReturn:
         ledger=ledger == "1",
         explain=explain == "1",
     )
-    fast.state.port = hub
+    fast.state.port = hub.port
     hub.voice.install(out=int(voice) > 1, err=int(voice) > 0)
     fast.demand = shared.flags
     hub.serve()

@@ -57,6 +57,7 @@ def test_what_pickles_is_imported_only_where_user_code_runs() -> None:
         "scheduler/finds.py",
         "scheduler/hub.py",
         "scheduler/keep.py",
+        "scheduler/port.py",
         "scheduler/reuse.py",
         "scheduler/stop.py",
         "wire/bundle.py",

@@ -18,7 +18,8 @@ from hdphrs.scheduler import dialogue
 from hdphrs.scheduler.answers import LATE_S, LEDGER_LATE_S, LONG_S, WAIT_S
 from hdphrs.scheduler.bundles import OVERDUE_S, Bundle
 from hdphrs.scheduler.dialogue import POLL_S, ROOM
-from hdphrs.scheduler.hub import TURN_S, Hub
+from hdphrs.scheduler.hub import Hub
+from hdphrs.scheduler.turn import TURN_S
 from hdphrs.wire import local
 from hdphrs.wire.items import pack_outcome
 from hdphrs.wire.page import Page
@@ -43,7 +44,7 @@ class Bench:
         self._pipe = self.hub._helper._woken, self.hub._helper._bell
         self.hurried = 0
         helper: Any = SimpleNamespace(hurry=self._hurry, stir=lambda: None)
-        self.hub._helper = helper
+        self.hub._helper = self.hub._turn._helper = helper
 
     def _hurry(self) -> None:
         self.hurried += 1
@@ -87,20 +88,20 @@ def bench(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 
 def test_a_turn_is_over_when_a_stack_has_run_for_a_while_and_others_are_aside(bench: Bench) -> None:
     hub = bench.hub
-    hub._enter(assigned(1), hub._meter.open(assigned(1)), perf_counter() - 2 * TURN_S)
+    hub._turn.enter(assigned(1), hub._meter.open(assigned(1)), perf_counter() - 2 * TURN_S)
     assert bench.line.is_calm
-    assert not hub.end_turn(), "nobody else is there"
+    assert not hub._turn.end(), "nobody else is there"
     hub._stacks.aside = 1
-    assert hub.end_turn()
+    assert hub._turn.end()
     assert not bench.line.is_calm, "it is asked at its next spawn"
 
 
 def test_a_turn_is_not_over_before_or_when_nothing_runs(bench: Bench) -> None:
     hub = bench.hub
     hub._stacks.aside = 1
-    assert not hub.end_turn()
-    hub._enter(assigned(1), hub._meter.open(assigned(1)), perf_counter() + LONG_AFTER_S)
-    assert not hub.end_turn()
+    assert not hub._turn.end()
+    hub._turn.enter(assigned(1), hub._meter.open(assigned(1)), perf_counter() + LONG_AFTER_S)
+    assert not hub._turn.end()
     assert bench.line.is_calm
 
 
@@ -110,10 +111,10 @@ def test_a_turn_is_not_over_before_or_when_nothing_runs(bench: Bench) -> None:
 def test_a_stack_that_is_left_while_a_timer_is_set_makes_the_helper_hurry(bench: Bench) -> None:
     hub = bench.hub
     hub._stacks.suspend = lambda: None  # type: ignore[method-assign]
-    hub._suspend()
+    hub._turn.suspend()
     assert bench.hurried == 0
     hub._timers.add(1.0, lambda: None)
-    hub._suspend()
+    hub._turn.suspend()
     assert bench.hurried == 1
 
 

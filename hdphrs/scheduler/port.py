@@ -1,0 +1,221 @@
+"""The way from a task that runs in a scheduler to its node.
+
+What lives here: the port (`hdphrs/api/port.py`) of the tasks of this process: what `spawn_at`, `get`, `cancel` and a
+spawn that is asked for do.  What does not: how tasks get to run (`hub.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, NoReturn, TypeVar
+
+from hdphrs.api import future as fast
+from hdphrs.api.future import AWAY, DONE, FAILED, Future
+from hdphrs.api.options import use
+from hdphrs.api.places import Roster
+from hdphrs.api.port import Bell
+from hdphrs.api.seeds import beside
+from hdphrs.errors import UsageError
+from hdphrs.protocol.paths import child_path
+from hdphrs.protocol.tasks import NodeId
+from hdphrs.scheduler.assigned import path_of
+from hdphrs.scheduler.dialogue import Dialogue
+from hdphrs.scheduler.export import Exporter
+from hdphrs.scheduler.finds import Finds
+from hdphrs.scheduler.meter import Meter
+from hdphrs.scheduler.note import Noter
+from hdphrs.scheduler.reuse import fill
+from hdphrs.scheduler.stacks import Stacks
+from hdphrs.scheduler.stop import Stopper
+from hdphrs.scheduler.strands import Strands
+from hdphrs.scheduler.timers import Timers
+from hdphrs.scheduler.turn import Turn
+from hdphrs.scheduler.waiting import TaskBell, Waiting
+from hdphrs.wire.code import CodeBook
+from hdphrs.wire.page import Line
+
+T = TypeVar("T")
+
+
+class TaskPort:
+    """That of one scheduler."""
+
+    is_scheduler: bool = True
+
+    def __init__(
+        self,
+        turn: Turn,
+        dialogue: Dialogue,
+        exporter: Exporter,
+        stopper: Stopper,
+        waiting: Waiting,
+        stacks: Stacks,
+        timers: Timers,
+        meter: Meter,
+        noter: Noter | None,
+        strands: Strands | None,
+        finds: Finds,
+        roster: Roster,
+        book: CodeBook,
+        line: Line,
+    ) -> None:
+        self.roster: Roster = roster
+        self._turn = turn
+        self._dialogue = dialogue
+        self._exporter = exporter
+        self._stopper = stopper
+        self._waiting = waiting
+        self._stacks = stacks
+        self._timers = timers
+        self._meter = meter
+        self._noter = noter
+        self._strands = strands
+        self._finds = finds
+        self._book = book
+        self._line = line
+
+    def spawn(
+        self,
+        function: Callable[..., T],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        supervised: bool | None,
+    ) -> NoReturn:
+        raise UsageError("spawn: this code runs in a scheduler process but belongs to no task")
+
+    def place(
+        self, node: NodeId, function: Callable[..., T], args: tuple[Any, ...], supervised: bool | None
+    ) -> Future[T]:
+        parent = fast.here.task
+        if parent is None:
+            raise UsageError("spawn_at: this code runs in a scheduler process but belongs to no task")
+        self._stopper.check()
+        path = child_path(path_of(parent), parent._spawned)
+        future = self._finished_before(path, function, args)
+        if future is None:
+            future = self._exporter.place(node, function, args, path, supervised)
+            future._parent = parent
+            if self._strands is not None:
+                self._strands.spawned(future)
+        parent._spawned += 1
+        return future
+
+    def _finished_before(self, path: bytes, function: Callable[..., T], args: tuple[Any, ...]) -> Future[T] | None:
+        """The future of a task that was to be placed, if it is among the pieces of the running one."""
+        root = self._turn.root
+        piece = None if root is None or root.reuse is None else root.reuse.find(path)
+        if piece is None or self._exporter.check(function, args, path) != piece.check:
+            return None
+        future: Future[T] = Future()
+        future._function = None
+        future._parent = fast.here.task
+        fill(future, piece.outcome)
+        self._meter.credit(future, piece.outcome.cost_s)
+        return future
+
+    def bell(self) -> Bell:
+        return TaskBell(self._stacks.ready.append, self._turn.suspend, self._stopper.check, self._timers)
+
+    def watch(self, future: Future[Any], call: Callable[[], object]) -> None:
+        if not hasattr(future, "_status"):
+            self._exporter.finish()  # as in `wait`
+        self._waiting.watch(future, call)
+
+    def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
+        self._waiting.unwatch(future, call)
+
+    def cancel(self, future: Future[Any]) -> bool:
+        if not self._turn.is_main_thread:
+            raise UsageError("cancel: inside a task, cancel only in the task's own thread")
+        if not hasattr(future, "_status"):
+            self._exporter.finish()  # as in `wait`
+        if getattr(future, "_status", None) is AWAY:
+            self._dialogue.receive(block=False)
+        status = getattr(future, "_status", None)
+        if status is DONE or status is FAILED:
+            return False
+        if status is not AWAY:
+            self._stopper.stop(future)
+        elif not self._exporter.cancel(future):
+            return False
+        self._waiting.wake_all()
+        return True
+
+    def wait(self, future: Future[T]) -> T:
+        if not self._turn.is_main_thread:
+            raise UsageError("get: inside a task, wait only in the task's own thread")
+        self._stopper.check()
+        if not hasattr(future, "_status"):
+            self._exporter.finish()  # the helper thread may have taken it a moment ago
+        if getattr(future, "_status", None) is AWAY:
+            self._dialogue.receive(block=False)
+        if self._waiting.enter(future):
+            self._turn.suspend()
+        self._stopper.check()
+        return fast.get(future)
+
+    def poll(self, future: Future[Any]) -> bool:
+        if self._turn.is_main_thread:
+            self._dialogue.receive(block=False)
+        return future._status is DONE or future._status is FAILED
+
+    def topic(self) -> bytes:
+        parent = fast.here.task
+        if parent is None or not self._turn.is_main_thread:
+            raise UsageError("rng: this code runs in a scheduler process but in no task's own thread")
+        path = child_path(path_of(parent), parent._spawned)
+        parent._spawned += 1
+        return path
+
+    def key(self) -> bytes:
+        return self._book.chance
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        parent = fast.here.task
+        if parent is None:
+            raise UsageError("aside: this code runs in a scheduler process but belongs to no task")
+        index = parent._spawned
+        parent._spawned = beside(index)
+        try:
+            yield
+        finally:
+            parent._spawned = index + 1
+
+    def tell(self, topic: bytes, rank: float, find: object) -> None:
+        self._finds.tell(topic, rank, find)
+
+    def best(self, topic: bytes) -> tuple[float, Any] | None:
+        self._dialogue.receive(block=False)
+        return self._finds.best(topic)
+
+    def run(self, main: Callable[..., T], args: tuple[Any, ...]) -> T:
+        return main(*args)
+
+    def export(self) -> None:
+        root = self._turn.root
+        assert root is not None, "only tasks spawn"
+        if self._stopper.stopping:
+            self._stopper.check_spawn()
+        if root.reuse is not None:
+            with suppress(IndexError):  # the helper thread has taken it
+                future = fast.sparks[-1]
+                if root.reuse.meet(future, root):
+                    self._exporter.export_youngest()
+        if use.begun:
+            self._exporter.export_marked()
+        if self._noter is not None and self._noter.on:
+            with suppress(IndexError):
+                self._noter.time(fast.sparks[-1])
+        if self._strands is not None:
+            with suppress(IndexError):
+                self._strands.wrap(fast.sparks[-1])
+        if root.careful:
+            self._exporter.export_new()
+        elif self._line.demand:
+            if not self._exporter.pace.is_resting:
+                self._dialogue.receive(block=False)
+            self._exporter.export()
+        if self._timers.calls or self._turn.is_over:
+            self._turn.give_way()  # at the end: the youngest spark is another one then
