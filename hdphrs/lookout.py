@@ -1,7 +1,7 @@
 """Waiting for an answer that may come at once (decision 34).
 
 What lives here: looking out for it before one sleeps.  Who sleeps is woken by the system, on a core that may sleep too:
-four times in a round trip, which takes longer than all that is done in it.
+four times in a round trip, six from node to node, which takes longer than all that is done in it.
 """
 
 from __future__ import annotations
@@ -9,10 +9,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
-LOOK_OUT_S = 300e-6
-"""How long one looks out; and not at all after a wait that took longer, for then nobody talks."""
+NEAR_S = 300e-6
+"""How long a scheduler looks out for what its own node can answer."""
+
+FAR_S = 2e-3
+"""The same, if it may come from another node."""
+
+Poll: TypeAlias = Callable[[float | None], Sequence[Any]]
+"""Waits for so many seconds at most, or for as long as it takes, and returns what has come."""
 
 
 def _stay() -> None:
@@ -20,45 +26,56 @@ def _stay() -> None:
 
 
 def leaves_room(nodes: Sequence[Sequence[Any]], cores: int) -> bool:
-    """Whether who looks out on this host takes the core from nobody who has something to say: there is one node, or a
-    core for each node and scheduler.
+    """Whether who looks out on this host takes the core from nobody who computes: there is one for each scheduler.
 
     Args:
         nodes: id, host and schedulers of each live node, that of this host first; without a host, if that is not known
             yet, for then it may be here.
         cores: of this host.
     """
-    here = [slots for _, host, slots in nodes if host in ("", nodes[0][1])]
-    return len(here) == 1 or len(here) + sum(here) <= cores
+    schedulers: int = sum(slots for _, host, slots in nodes if host in ("", nodes[0][1]))
+    return schedulers <= cores
+
+
+def look_out_s(nodes: Sequence[Sequence[Any]], cores: int) -> float:
+    """How long a scheduler looks out; the arguments are those of `leaves_room`."""
+    if not leaves_room(nodes, cores):
+        return 0.0
+    return NEAR_S if len(nodes) == 1 else FAR_S
 
 
 _give_way: Callable[[], None] = getattr(os, "sched_yield", _stay)
 
 
+def look_out(poll: Poll, for_s: float, clock: Callable[[], float] = perf_counter) -> Sequence[Any]:
+    """What comes within this time, without a sleep; between two looks whoever wants the core has it."""
+    end_s = clock() + for_s
+    while not (found := poll(0.0)) and clock() < end_s:
+        _give_way()
+    return found
+
+
 class Lookout:
     """That of one who waits for the same things, again and again."""
 
-    def __init__(
-        self, poll: Callable[[float | None], Sequence[Any]], clock: Callable[[], float] = perf_counter
-    ) -> None:
-        """`poll` waits for so many seconds at most, or for as long as it takes, and returns what has come."""
+    def __init__(self, poll: Poll, clock: Callable[[], float] = perf_counter) -> None:
         self._poll = poll
         self._clock = clock
-        self.is_worth_it: bool = True
-        """Whether to look out at all."""
+        self.for_s: float = NEAR_S
+        """How long to look out; and not at all after a wait that took longer, for then nobody talks."""
         self._talks = False
         """The last wait was short."""
 
     def wait(self, for_s: float | None = None) -> Sequence[Any]:
-        """What comes, within this time if there is one; looks out for it first, if that may help, and lets whoever
-        wants the core have it."""
-        began_s = now_s = self._clock()
+        """What comes, within this time if there is one; looks out for it first, if that may help."""
+        began_s = self._clock()
         found: Sequence[Any] = ()
-        if self._talks and self.is_worth_it:
-            while not (found := self._poll(0.0)) and now_s - began_s < LOOK_OUT_S:
-                _give_way()
-                now_s = self._clock()
-        if not found:
-            found = self._poll(for_s)
-        self._talks = self._clock() - began_s < LOOK_OUT_S
+        left_s = for_s
+        if self._talks and self.for_s:
+            found = look_out(self._poll, self.for_s if for_s is None else min(self.for_s, for_s), self._clock)
+            if for_s is not None:
+                left_s = max(0.0, began_s + for_s - self._clock())
+        if not found and left_s != 0.0:
+            found = self._poll(left_s)
+        self._talks = self._clock() - began_s < self.for_s
         return found

@@ -7,9 +7,9 @@ import os
 import pytest
 
 from hdphrs import lookout
-from hdphrs.lookout import LOOK_OUT_S, Lookout, leaves_room
+from hdphrs.lookout import FAR_S, NEAR_S, Lookout, leaves_room, look_out, look_out_s
 
-STEP_S = LOOK_OUT_S / 4
+STEP_S = NEAR_S / 4
 """What a look takes; who sleeps sleeps until something comes, or the time is over."""
 
 
@@ -52,7 +52,7 @@ def test_one_sleeps_at_first_and_looks_out_after_a_short_wait() -> None:
 def test_one_looks_out_for_a_moment_and_then_sleeps_and_next_time_at_once() -> None:
     assert waits(Place(STEP_S, 1.0, 1.0 + STEP_S, 1.0 + 2 * STEP_S), count=4) == [
         [None],
-        [0.0] * 5 + [None],
+        [0.0] * 4 + [None],
         [None],
         [0.0],
     ]
@@ -63,7 +63,23 @@ def test_one_who_waits_for_a_time_gets_nothing_when_it_is_over() -> None:
     out = Lookout(place.poll, place.clock)
     assert out.wait(1.0) == [STEP_S]
     assert out.wait(1.0) == []
-    assert place.waits == [1.0] + [0.0] * 5 + [1.0]
+    assert place.waits == [1.0] + [0.0] * 4 + [1.0 - 4 * STEP_S]
+    assert place.now_s == STEP_S + 1.0
+
+
+def test_one_does_not_look_out_for_longer_than_one_waits() -> None:
+    place = Place(STEP_S)
+    out = Lookout(place.poll, place.clock)
+    out.wait()
+    assert out.wait(2 * STEP_S) == []
+    assert place.waits == [None, 0.0, 0.0]
+
+
+def test_who_only_looks_out_never_sleeps() -> None:
+    place = Place(3 * STEP_S)
+    assert look_out(place.poll, 2 * STEP_S, place.clock) == []
+    assert look_out(place.poll, 2 * STEP_S, place.clock) == [3 * STEP_S]
+    assert place.waits == [0.0] * 3
 
 
 def test_whoever_wants_the_core_may_have_it_after_each_look(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,28 +94,30 @@ def test_the_way_is_that_of_the_system() -> None:
     assert lookout._give_way is os.sched_yield
 
 
-def test_if_it_is_not_worth_it_one_always_sleeps() -> None:
+def test_who_is_not_to_look_out_always_sleeps() -> None:
     place = Place(STEP_S, 2 * STEP_S, 3 * STEP_S)
     out = Lookout(place.poll, place.clock)
-    out.is_worth_it = False
+    out.for_s = 0.0
     for _ in range(3):
         out.wait()
     assert place.waits == [None] * 3
 
 
 @pytest.mark.parametrize(
-    ("nodes", "cores", "has_room"),
+    ("nodes", "cores", "for_s"),
     [
-        ([[0, "a", 2]], 2, True),
-        ([[0, "a", 2], [1, "b", 2], [2, "b", 2]], 2, True),
-        ([[0, "a", 1], [1, "a", 1]], 2, False),
-        ([[0, "a", 1], [1, "a", 1]], 4, True),
-        ([[2, "b", 2], [0, "a", 2], [1, "b", 2]], 5, False),
-        ([[0, "a", 1], [1, "", 1]], 2, False),
+        ([[0, "a", 2]], 2, NEAR_S),
+        ([[0, "a", 3]], 2, 0.0),
+        ([[0, "a", 2], [1, "b", 2], [2, "b", 2]], 2, FAR_S),
+        ([[0, "a", 1], [1, "a", 1]], 2, FAR_S),
+        ([[0, "a", 2], [1, "a", 1]], 2, 0.0),
+        ([[2, "b", 2], [0, "a", 2], [1, "b", 2]], 3, 0.0),
+        ([[0, "a", 1], [1, "", 1]], 1, 0.0),
     ],
-    ids=["alone", "others-elsewhere", "crowded", "roomy", "crowded-elsewhere", "nobody-knows"],
+    ids=["alone", "too-many", "others-elsewhere", "roomy", "crowded", "crowded-elsewhere", "nobody-knows"],
 )
-def test_it_is_where_a_node_is_alone_or_each_process_has_a_core(
-    nodes: list[list[object]], cores: int, has_room: bool
+def test_one_looks_out_for_longer_if_there_are_other_nodes_and_not_at_all_where_schedulers_lack_cores(
+    nodes: list[list[object]], cores: int, for_s: float
 ) -> None:
-    assert leaves_room(nodes, cores) is has_room
+    assert look_out_s(nodes, cores) == for_s
+    assert leaves_room(nodes, cores) is (for_s > 0.0)

@@ -19,7 +19,7 @@ from typing import Any
 
 import trio
 
-from hdphrs.lookout import Lookout
+from hdphrs.lookout import look_out
 from hdphrs.node.link import NodeLink
 
 ANSWER_S = 1e-3
@@ -93,7 +93,6 @@ class Exchange:
         """And after it."""
         self._poll = _poll()
         self._wait = self._poll.poll
-        self._lookout = Lookout(self._poll.poll)
         self._lines: dict[int, _Line] = {}
         """By descriptor."""
 
@@ -138,7 +137,7 @@ class Exchange:
             if not (talk and self._has_time()):
                 ready = self._wait(0.0)
             else:
-                ready = self._lookout.wait(ANSWER_S) if self._has_core() else self._wait(ANSWER_S)
+                ready = look_out(self._wait, ANSWER_S) if self._has_core() else self._wait(ANSWER_S)
             for descriptor, _ in ready:
                 if not self._lines[descriptor].hear():
                     self._forget(descriptor).ended.set()

@@ -11,7 +11,7 @@ from time import perf_counter
 
 from hdphrs.api import future as fast
 from hdphrs.api.places import Roster
-from hdphrs.lookout import leaves_room
+from hdphrs.lookout import look_out_s
 from hdphrs.protocol.tasks import Outcome, Payload
 from hdphrs.scheduler.answers import COST, Answers
 from hdphrs.scheduler.bundles import Bundles, assigned
@@ -137,7 +137,7 @@ class Dialogue:
                 case [local.NODES, nodes]:
                     self._roster.hear(nodes)
                     self._keeper.nodes = len(nodes)
-                    self._mail.lookout.is_worth_it = leaves_room(nodes, usable_cores())
+                    self._mail.lookout.for_s = look_out_s(nodes, usable_cores())
                 case [local.FOUND, topic, rank, find]:
                     if topic == WANTED:
                         self._voice.want(find)

@@ -15,7 +15,7 @@ from hdphrs.wire.page import Page
 from hdphrs.wire.settings import NodeSettings
 
 
-@pytest.mark.parametrize(("cores", "hungry", "has_core"), [(4, True, True), (4, False, False), (2, True, False)])
+@pytest.mark.parametrize(("cores", "hungry", "has_core"), [(2, True, True), (2, False, False), (1, True, False)])
 def test_it_takes_the_core_of_a_scheduler_that_waits_and_of_nobody_else(
     monkeypatch: pytest.MonkeyPatch, cores: int, hungry: bool, has_core: bool
 ) -> None:

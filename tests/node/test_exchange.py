@@ -5,14 +5,12 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import count
 from typing import Any
 
 import pytest
 import trio
 import trio.testing
 
-from hdphrs.lookout import Lookout
 from hdphrs.node.exchange import ANSWER_S, TALK_S, TURN_S, Exchange, _Selector
 from hdphrs.node.link import NodeLink
 from hdphrs.wire.local import Link
@@ -199,12 +197,11 @@ def waits_of_turns(*at_s: float, alone: bool = True, core: bool = False) -> list
         waits[-1].append(timeout_s)
         return wait(0.0)
 
-    def looked_out(timeout_s: float | None) -> Any:
-        waits[-1].append("looks out")
+    def looked_out(poll: Any, for_s: float) -> Any:
+        waits[-1].append(f"looks out for {for_s}")
         return wait(0.0)
 
     exchange._wait = noted
-    exchange._lookout = Lookout(looked_out, count().__next__)
 
     async def main() -> None:
         nonlocal now_s
@@ -220,7 +217,9 @@ def waits_of_turns(*at_s: float, alone: bool = True, core: bool = False) -> list
                 served.cancel_scope.cancel()
             assert len(ear.heard) == len(at_s)
 
-    trio.run(main)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hdphrs.node.exchange.look_out", looked_out)
+        trio.run(main)
     exchange.close()
     return waits
 
@@ -240,7 +239,7 @@ def test_turn_waits_for_nothing_while_trio_has_something_to_do() -> None:
 
 
 def test_turn_looks_out_for_an_answer_if_there_is_a_core_for_that() -> None:
-    assert waits_of_turns(1.0, 1.0, core=True) == [[0.0, 0.0], ["looks out", "looks out"]]
+    assert waits_of_turns(1.0, 1.0, core=True) == [[0.0, 0.0], [f"looks out for {ANSWER_S}"] * 2]
 
 
 def test_where_there_is_no_epoll_links_are_heard_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from hdphrs.api import future as fast
 from hdphrs.api.options import use
+from hdphrs.lookout import FAR_S
 from hdphrs.protocol.tasks import Outcome, Verdict
 from hdphrs.scheduler import dialogue
 from hdphrs.scheduler.answers import LATE_S, LEDGER_LATE_S, LONG_S, WAIT_S
@@ -208,11 +209,11 @@ def test_what_has_just_been_read_has_not_come_again(bench: Bench, monkeypatch: p
     assert not bench.hub._has_nothing
 
 
-@pytest.mark.parametrize(("cores", "looks_out"), [(2, False), (4, True)])
-def test_who_shares_too_few_cores_with_other_nodes_does_not_look_out(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, cores: int, looks_out: bool
+@pytest.mark.parametrize(("cores", "for_s"), [(1, 0.0), (2, FAR_S)])
+def test_who_hears_of_other_nodes_looks_out_for_longer_or_not_at_all(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, cores: int, for_s: float
 ) -> None:
     monkeypatch.setattr(dialogue, "usable_cores", lambda: cores)
     bench.say([local.NODES, [[0, "here", 1], [1, "here", 1]]])
-    assert bench.hub._mail.lookout.is_worth_it is looks_out
+    assert bench.hub._mail.lookout.for_s == for_s
     assert bench.hub._keeper.nodes == 2
