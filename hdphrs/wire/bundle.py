@@ -24,7 +24,7 @@ from hdphrs.wire.values import with_function
 MARK = b"\x81\x00"
 """How the path of a bundle begins; no index does, it would be 1 with a byte too many."""
 
-SMALL = frozenset({int, float, bool, NoneType})
+SMALL = frozenset({int, float, bool, NoneType, range})
 """Types of values that are pickled many at a time: none of them runs code of the user's, or changes, or is large."""
 
 Arguments: TypeAlias = "tuple[Any, ...] | bytes"

@@ -31,6 +31,9 @@ PICKLE_PROTOCOL = 5
 PLAIN = frozenset({int, float, complex, str, bytes, bool, NoneType})
 """Types that the plain pickler treats exactly as cloudpickle would, and much faster; they are immutable, too."""
 
+PLAIN_OR_RANGE = PLAIN | {range}
+"""The same holds of ranges, though what a pickle of one means is not told by its bytes alone: it names a class."""
+
 Cached = functools._lru_cache_wrapper
 
 _MAINS = ("__main__", "__mp_main__")

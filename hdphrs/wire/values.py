@@ -32,7 +32,7 @@ from hdphrs.protocol.tasks import Crash, Outcome, Payload, Verdict
 from hdphrs.wire.bulk import BULK_BYTES_MIN, aligned, bulk_of, gather, view_of
 from hdphrs.wire.framing import decode_object
 from hdphrs.wire.items import pack_outcome, unpack_outcome, unpack_str
-from hdphrs.wire.pickling import PLAIN, dump_parts, dump_plain, dumps, load_parts, loads
+from hdphrs.wire.pickling import PLAIN, PLAIN_OR_RANGE, dump_parts, dump_plain, dumps, load_parts, loads
 
 T = TypeVar("T")
 
@@ -121,7 +121,7 @@ def _end_of_function(payload: bytes | memoryview) -> int:
 
 
 def _parts_of_tuple(values: tuple[Any, ...]) -> Parts:
-    return (dump_plain(values), ()) if PLAIN.issuperset(map(type, values)) else dump_parts(values)
+    return (dump_plain(values), ()) if PLAIN_OR_RANGE.issuperset(map(type, values)) else dump_parts(values)
 
 
 def _payload(pickled: bytes, buffers: Sequence[memoryview]) -> Payload:

@@ -23,7 +23,7 @@ from hdphrs.wire.bundle import (
 )
 from hdphrs.wire.values import arguments_of, dump_arguments
 
-small = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False)
+small = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.builds(range, st.integers())
 arguments = st.tuples(small) | st.tuples(small, small) | st.binary()
 
 

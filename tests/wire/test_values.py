@@ -21,7 +21,8 @@ from hdphrs.protocol.tasks import Crash, FishId, NodeId, Origin, Outcome, Spark,
 from hdphrs.wire import values
 from hdphrs.wire.codec import pack_message
 from hdphrs.wire.framing import encode_frame
-from hdphrs.wire.values import dump_error, dump_result, load_outcome, summary
+from hdphrs.wire.pickling import dumps
+from hdphrs.wire.values import dump_arguments, dump_error, dump_result, load_outcome, summary
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),
@@ -33,6 +34,12 @@ plain = st.recursive(
 @given(value=plain)
 def test_a_value_comes_back_equal(value: Any) -> None:
     assert load_outcome(dump_result("f", value)) == (True, value)
+
+
+@given(values=st.lists(plain | st.builds(range, st.integers(), st.integers()), max_size=4).map(tuple))
+def test_arguments_are_the_same_bytes_whichever_pickler_made_them(values: tuple[Any, ...]) -> None:
+    """A task is found again by the bytes of its arguments."""
+    assert dump_arguments("f", values, {}, b"chance") == dumps((*values, b"chance"))
 
 
 def test_a_result_that_does_not_pickle_becomes_an_error_that_names_task_and_type() -> None:
