@@ -29,11 +29,11 @@ def leaves_room(nodes: Sequence[Sequence[Any]], cores: int) -> bool:
     """Whether who looks out on this host takes the core from nobody who computes: there is one for each scheduler.
 
     Args:
-        nodes: id, host and schedulers of each live node, that of this host first; without a host, if that is not known
-            yet, for then it may be here.
+        nodes: id, host and schedulers of each live node, that of this host first; without a host, and with no
+            schedulers, while nothing is known of it: then it may be here, and has one.
         cores: of this host.
     """
-    schedulers: int = sum(slots for _, host, slots in nodes if host in ("", nodes[0][1]))
+    schedulers: int = sum(max(slots, 1) for _, host, slots in nodes if host in ("", nodes[0][1]))
     return schedulers <= cores
 
 
@@ -64,18 +64,15 @@ class Lookout:
         self.for_s: float = NEAR_S
         """How long to look out; and not at all after a wait that took longer, for then nobody talks."""
         self._talks = False
-        """The last wait was short."""
+        """Something came in the last wait, and soon."""
 
     def wait(self, for_s: float | None = None) -> Sequence[Any]:
         """What comes, within this time if there is one; looks out for it first, if that may help."""
         began_s = self._clock()
         found: Sequence[Any] = ()
-        left_s = for_s
         if self._talks and self.for_s:
             found = look_out(self._poll, self.for_s if for_s is None else min(self.for_s, for_s), self._clock)
-            if for_s is not None:
-                left_s = max(0.0, began_s + for_s - self._clock())
-        if not found and left_s != 0.0:
-            found = self._poll(left_s)
-        self._talks = self._clock() - began_s < self.for_s
+        if not found:
+            found = self._poll(None if for_s is None else max(0.0, began_s + for_s - self._clock()))
+        self._talks = bool(found) and self._clock() - began_s < self.for_s
         return found

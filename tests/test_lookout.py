@@ -72,7 +72,28 @@ def test_one_does_not_look_out_for_longer_than_one_waits() -> None:
     out = Lookout(place.poll, place.clock)
     out.wait()
     assert out.wait(2 * STEP_S) == []
-    assert place.waits == [None, 0.0, 0.0]
+    assert place.waits == [None, 0.0, 0.0, 0.0]
+
+
+def test_one_who_waits_again_and_again_for_what_does_not_come_sleeps() -> None:
+    place = Place(STEP_S)
+    out = Lookout(place.poll, place.clock)
+    out.wait()
+    out.wait(STEP_S)
+    place.waits = []
+    assert out.wait(STEP_S) == []
+    assert place.waits == [pytest.approx(STEP_S)]
+
+
+def test_one_looks_out_for_as_long_as_one_is_told() -> None:
+    place = Place(STEP_S, FAR_S, FAR_S + 6 * STEP_S)
+    out = Lookout(place.poll, place.clock)
+    out.for_s = FAR_S
+    out.wait()
+    out.wait()
+    place.waits = []
+    assert out.wait() == [FAR_S + 6 * STEP_S], "more than what is near takes"
+    assert place.waits == [0.0] * 6
 
 
 def test_who_only_looks_out_never_sleeps() -> None:
@@ -112,7 +133,7 @@ def test_who_is_not_to_look_out_always_sleeps() -> None:
         ([[0, "a", 1], [1, "a", 1]], 2, FAR_S),
         ([[0, "a", 2], [1, "a", 1]], 2, 0.0),
         ([[2, "b", 2], [0, "a", 2], [1, "b", 2]], 3, 0.0),
-        ([[0, "a", 1], [1, "", 1]], 1, 0.0),
+        ([[0, "a", 1], [1, "", 0]], 1, 0.0),
     ],
     ids=["alone", "too-many", "others-elsewhere", "roomy", "crowded", "crowded-elsewhere", "nobody-knows"],
 )

@@ -119,6 +119,14 @@ def test_what_nobody_knows_leaves_alone_and_then_small_siblings_leave_together(n
     assert [get(future) for future in futures] == [0, 2, 4, 6, 8]
 
 
+def test_ranges_are_pickled_with_their_bundle_as_numbers_are(node: Node) -> None:
+    node.teach()
+    for n in range(SHARES_PER_CORE * 3):
+        spawn(double, range(n))
+    slot, *_ = node.export()
+    assert [*node.calls(slot).arguments] == [(range(n),) for n in range(3)]
+
+
 def test_few_leave_together_before_many_have_come_back(node: Node) -> None:
     """The first may tell little of the others."""
     futures = [spawn(double, n) for n in range(1000)]

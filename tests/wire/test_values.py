@@ -42,6 +42,12 @@ def test_arguments_are_the_same_bytes_whichever_pickler_made_them(values: tuple[
     assert dump_arguments("f", values, {}, b"chance") == dumps((*values, b"chance"))
 
 
+def test_plain_arguments_and_ranges_do_without_cloudpickle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(values, "dump_parts", None)
+    payload = dump_arguments("f", (range(3), "x", 1), {}, b"chance")
+    assert pickle.loads(payload) == (range(3), "x", 1, b"chance")
+
+
 def test_a_result_that_does_not_pickle_becomes_an_error_that_names_task_and_type() -> None:
     succeeded, error = load_outcome(dump_result("f", threading.Lock()))
     assert not succeeded
