@@ -73,7 +73,7 @@ class Turn:
         return threading.get_ident() == self._thread
 
     def enter(self, root: Assigned | None, account: Account | None, at_s: float | None = None) -> None:
-        """From now on a stack runs that has this root, or none; or since a moment ago."""
+        """From now on a stack runs that has this root, or none; or since a moment ago, by `perf_counter`."""
         self.root = root
         self._meter.enter(account, at_s)
         self.mark()

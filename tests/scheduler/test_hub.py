@@ -1,4 +1,4 @@
-"""The loop and the dialogue with the node, in this process: what they have the helper thread do, and say when."""
+"""The loop, turns and the dialogue with the node, in this process: what they have the helper thread do, and when."""
 
 from __future__ import annotations
 
