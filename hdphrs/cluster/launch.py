@@ -241,14 +241,18 @@ class Launcher:
         """The root is dead and with it all that the program waits for; the exit status, never 0."""
         self._root_lost_first = True
         self._end_at_s = time.monotonic() + END_S_MAX
-        if not self._options.restarts_max or self._nodes[0].returncode == TOLD_STATUS:
-            self._options.say(f"{self._fate_of_root()}; the program cannot go on")
+        self._say_root_lost()
         for end in (None, program.terminate, program.kill):
             if end is not None:
                 end()
             if self._pump_until(lambda: program.returncode is not None, FAREWELL_S_MAX):
                 break
         return max(program.returncode or 1, 1)
+
+    def _say_root_lost(self) -> None:
+        """Unless it is said with what is done about it."""
+        if not self._options.restarts_max or self._nodes[0].returncode == TOLD_STATUS:
+            self._options.say(f"{self._fate_of_root()}; the program cannot go on")
 
     def _fate_of_root(self) -> str:
         root = self._nodes[0]
@@ -260,9 +264,14 @@ class Launcher:
     def _judge(self) -> None:
         """Whether the program has come to its own end, or has been lost; before anything is ended by force."""
         program, root = self._program, self._nodes[0].returncode if self._nodes else None
-        if program is None or program.returncode in (None, 0) or self._told_to_end or root == TOLD_STATUS:
+        if program is None or program.returncode in (None, 0) or self._told_to_end:
             return
-        if self._root_lost_first or (root and program.returncode == ROOT_LOST_STATUS):
+        root_lost_last = bool(root) and program.returncode == ROOT_LOST_STATUS and not self._root_lost_first
+        if root_lost_last and self._ready_at_s is not None:
+            self._say_root_lost()  # its links are closed before it has ended, and the program has seen that first
+        if root == TOLD_STATUS:
+            return
+        if self._root_lost_first or root_lost_last:
             self.loss = self._fate_of_root()
         elif program.returncode < 0 and -program.returncode not in ORDERS:
             self.loss = f"the program was {describe_status(program.returncode)}"

@@ -19,7 +19,7 @@ from hdphrs.cluster.options import RunOptions
 from hdphrs.cluster.plan import NodePlan
 from hdphrs.errors import StartError
 from hdphrs.wire import local
-from hdphrs.wire.settings import NodeSettings, start_node
+from hdphrs.wire.settings import TOLD_STATUS, NodeSettings, start_node
 from tests.cluster.stand_ins import JOINED, OBEDIENT, SERVES, TOLD, stand_in
 from tests.cluster.support import Start, environment, processes_of, wait_until, write_program
 
@@ -152,6 +152,25 @@ def test_a_dead_root_ends_the_run_with_one_line(start: Start, tmp_path: Path) ->
     (line,) = errors.splitlines()
     assert line.startswith("hdphrs: the root node on localhost (pid ")
     assert line.endswith(") died (killed by SIGKILL); the program cannot go on")
+
+
+@pytest.mark.parametrize(
+    ("status", "fate"), [(TOLD_STATUS, "was told to end"), (3, "died (exit status 3)")], ids=["told", "failed"]
+)
+def test_a_root_that_ends_after_the_program_that_it_has_left_is_told_of_too(
+    start: Start, tmp_path: Path, status: int, fate: str
+) -> None:
+    """Who dies closes its links first, and the program may be gone before anybody sees that the root is."""
+    leaves = "link.shutdown(socket.SHUT_WR)\nwhile link.recv(1024):\n    pass\n"
+    prog = write_program(tmp_path, "import hdphrs; hdphrs.get(hdphrs.spawn(abs, -1))")
+    root = TOLD + JOINED + "link.recv(1)\n" + leaves + f"sys.exit({status})\n"
+    run = start("run", "--nodes", hosts(tmp_path, root), prog)
+    ended, said, errors = run.finish()
+    assert (ended, said) == (1, "")
+    (line,) = errors.splitlines()
+    assert re.fullmatch(
+        rf"hdphrs: the root node on localhost \(pid \d+\) {re.escape(fate)}; the program cannot go on", line
+    )
 
 
 def test_launcher_is_told_before_the_program_begins(capfd: pytest.CaptureFixture[str]) -> None:
