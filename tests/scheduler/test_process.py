@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pickle
+import platform
+import resource
 import socket
 import subprocess
 import threading
@@ -145,6 +147,19 @@ def sum_of_squares(n: int) -> int:
     return sum(map(get, [spawn(square, i) for i in range(n)]))
 
 
+def faults_of_blocks(count: int, block_bytes: int, again: int) -> int:
+    """How many pages the system has to give while so many blocks are taken and freed, again and again, after the first
+    time.
+    """
+    before = 0
+    for turn in range(1 + again):
+        if turn == 1:
+            before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+        blocks = [bytearray(b"1") * block_bytes for _ in range(count)]
+        del blocks
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before
+
+
 EXPORTED: dict[str, Callable[..., Any]] = {"square": square}
 
 
@@ -282,6 +297,16 @@ def test_the_running_word_names_the_task_on_the_stack(node: FakeNode, tmp_path: 
     node.result()
     node.start(square, 1)
     node.result()
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators have other habits")
+@pytest.mark.parametrize("block_bytes", [100_000, 500_000])
+def test_memory_that_a_task_takes_again_and_again_stays_with_the_scheduler(node: FakeNode, block_bytes: int) -> None:
+    count, again = 4_000_000 // block_bytes, 50
+    serial = node.start(faults_of_blocks, count, block_bytes, again)
+    slot, succeeded, faults = node.result()
+    assert (slot, succeeded) == (serial, True)
+    assert faults < again  # where the blocks are given back each time it is a thousand pages each time
 
 
 def test_a_scheduler_ends_when_its_node_closes_the_links(node: FakeNode) -> None:
