@@ -355,6 +355,8 @@ class Crew:
                 self._counters["tasks_run"] += len(results)
                 return Finished(origin, tuple(finished))
             case [local.HUNGRY, room, ran]:
+                if scheduler.hungry and self._wanted:
+                    self.demand(True)  # it had asked ahead, and has nothing to do now
                 scheduler.fed, scheduler.hungry, scheduler.asked_s = False, True, inf
                 self._counters["sparks_made"] += ran
                 self._counters["tasks_run"] += ran
@@ -469,7 +471,7 @@ class Crew:
 
     def _has_core(self) -> bool:
         """Whether the core of a scheduler can be had for a moment."""
-        return self._leaves_room and any(scheduler.hungry for scheduler in self._schedulers.values())
+        return self._leaves_room and any(one.is_idle for one in self._schedulers.values())
 
 
 def _payload_bytes(numbered: tuple[int, Spark]) -> int:

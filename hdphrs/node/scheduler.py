@@ -141,6 +141,11 @@ class Scheduler:
         return next(iter(bundles.values()), None) if behind is None else None
 
     @property
+    def is_idle(self) -> bool:
+        """Whether it waits for tasks, and runs none meanwhile."""
+        return self.hungry and self.process.line.since_s == 0.0
+
+    @property
     def owes_an_answer(self) -> bool:
         """Whether it has not answered the demand byte, and is deep in a task or about to begin."""
         line = self.process.line

@@ -99,7 +99,7 @@ class Flow:
     def _hand_out(self, *, threads_only: bool) -> list[Effect]:
         """Tasks for the hungry."""
         effects: list[Effect] = []
-        handed, given_up = self._schedulers.assign(threads_only=threads_only)
+        handed, given_up = self._schedulers.assign(alone=not self._members.staying(), threads_only=threads_only)
         for origin, sparks in handed:
             self._counters["tasks_started"] += len(sparks)
             for digest, data in self._code.missing(("scheduler", origin), sparks):

@@ -79,8 +79,9 @@ class Schedulers:
         self._up[origin] = _Scheduler()
 
     def starve(self, origin: Origin, room: int) -> None:
-        """A scheduler waits for up to `room` tasks."""
+        """A scheduler waits for up to `room` tasks; who says so again waits more than others."""
         self._up[origin].room = room
+        self._hungry.pop(origin, None)
         self._hungry[origin] = None
 
     def sate(self, origin: Origin) -> None:
@@ -95,11 +96,12 @@ class Schedulers:
         return Deliver(ref.origin, ref.slot, outcome)
 
     def assign(
-        self, *, threads_only: bool = False
+        self, *, alone: bool = False, threads_only: bool = False
     ) -> tuple[list[tuple[Origin, list[Spark]]], list[tuple[TaskRef, int, Outcome]]]:
         """Hand tasks to the hungry, first to who asked last: a fair share, few when few are left.
 
         Args:
+            alone: no other node may ask for some; if one may, half of them are left.
             threads_only: nothing that may migrate.
 
         Returns:
@@ -110,11 +112,11 @@ class Schedulers:
         given_up: list[tuple[TaskRef, int, Outcome]] = []
         pool = self._pool
         left = len(pool) - pool.stealable if threads_only else len(pool)
+        shares = len(self._up) * (1 if alone else 2)
         while self._hungry and left:
             origin = next(reversed(self._hungry))
             scheduler = self._up[origin]
-            share = -(-left // (2 * len(self._up)))
-            wanted = max(1, min(share, scheduler.room, self._config.start_max))
+            wanted = max(1, min(-(-left // shares), scheduler.room, self._config.start_max))
             sparks: list[Spark] = []
             while left and len(sparks) < wanted:
                 spark = pool.take()

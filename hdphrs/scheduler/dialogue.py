@@ -18,6 +18,7 @@ from hdphrs.scheduler.bundles import Bundles, assigned
 from hdphrs.scheduler.end import flush_streams, leave
 from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.finds import Finds
+from hdphrs.scheduler.habits import Habits
 from hdphrs.scheduler.keep import Keeper
 from hdphrs.scheduler.mail import Mail
 from hdphrs.scheduler.meter import Meter, Share
@@ -30,9 +31,6 @@ from hdphrs.wire import local
 from hdphrs.wire.said import WANTED
 from hdphrs.wire.settings import usable_cores
 
-ROOM = 16
-"""Tasks that a hungry scheduler takes at a time."""
-
 POLL_S = 1e-3
 """How long a busy scheduler leaves what the node has sent unread."""
 
@@ -44,6 +42,7 @@ class Dialogue:
         self,
         mail: Mail,
         exporter: Exporter,
+        habits: Habits,
         keeper: Keeper,
         stopper: Stopper,
         answers: Answers,
@@ -60,6 +59,7 @@ class Dialogue:
         """Who has something to say, and whom something may be said to; `teach` takes code that arrives."""
         self._mail = mail
         self._exporter = exporter
+        self._habits = habits
         self._keeper = keeper
         self._stopper = stopper
         self._answers = answers
@@ -74,6 +74,8 @@ class Dialogue:
         self._roster = roster
         self.is_hungry: bool = False
         """The node knows that there is room for more tasks here."""
+        self._ahead = False
+        """It has been told in time: something runs here yet."""
         self._reported = 0
         """How many own sparks have been run that the node has been told of."""
         self._read_s = 0.0
@@ -85,17 +87,18 @@ class Dialogue:
         written, so what has just been read may seem to have come once more.)"""
         return self._mail.has_come and perf_counter() - self._read_s > POLL_S
 
-    def flush(self, *, hungry: bool = False) -> None:
+    def flush(self, *, hungry: bool = False, ahead: bool = False) -> None:
         """Send what has gathered; the helper thread may do the same at the same time.
 
         Pieces alone wake nobody (decision 36).
 
         Args:
             hungry: also that there is room for more tasks here, unless that has been said; only in the main thread.
+            ahead: but something runs here yet; who has said that is hungry once more when nothing does.
         """
         parts = self._bundles.parts()  # which may answer a bundle
         answers = self._answers.take()
-        hunger = self._hunger() if hungry and not self.is_hungry else []
+        hunger = self._hunger(ahead) if hungry and (not self.is_hungry or (self._ahead and not ahead)) else []
         said = self._voice.finish() if answers or parts else self._voice.gathered()
         if said or parts or answers or hunger:
             self._mail.tell(*said, *self._keeper.gathered(), *parts, *answers, *hunger)
@@ -104,10 +107,10 @@ class Dialogue:
         if answers:
             flush_streams()
 
-    def _hunger(self) -> list[list[object]]:
-        self.is_hungry = True
+    def _hunger(self, ahead: bool) -> list[list[object]]:
+        self.is_hungry, self._ahead = True, ahead
         ran, self._reported = fast.here.ran - self._reported, fast.here.ran
-        return [[local.HUNGRY, ROOM, ran]]
+        return [[local.HUNGRY, self._habits.room, ran]]
 
     def receive(self, *, block: bool) -> None:
         """In the main thread: deal with what has come; if `block`, wait for something, or until a timer is due."""

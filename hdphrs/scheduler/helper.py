@@ -23,7 +23,7 @@ from hdphrs.scheduler.answers import COST, Answers
 from hdphrs.scheduler.bundles import Bundles
 from hdphrs.scheduler.end import fail, leave
 from hdphrs.scheduler.export import Exporter
-from hdphrs.scheduler.habits import SOON_S
+from hdphrs.scheduler.habits import SOON_S, Habits
 from hdphrs.scheduler.keep import Keeper
 from hdphrs.scheduler.mail import Mail
 from hdphrs.scheduler.note import Noter
@@ -57,8 +57,10 @@ class Helper:
         voice: Voice,
         timers: Timers,
         bundles: Bundles,
+        habits: Habits,
         flush: Callable[[], None],
         end_turn: Callable[[], bool],
+        somebody_idles: Callable[[], bool],
         *,
         looks: bool,
     ) -> None:
@@ -67,6 +69,7 @@ class Helper:
             control: where the node's requests come in.
             flush: sends what has gathered.
             end_turn: has the running task let others go on at its next spawn; whether there are any.
+            somebody_idles: whether a scheduler of this node runs nothing.
             looks: whether it is to look at what runs.
         """
         self._control = control
@@ -80,8 +83,10 @@ class Helper:
         self._voice = voice
         self._timers = timers
         self._bundles = bundles
+        self._habits = habits
         self._flush = flush
         self._end_turn = end_turn
+        self._somebody_idles = somebody_idles
         self._ident = 0
         self._woken, self._bell = os.pipe()
         os.set_blocking(self._bell, False)
@@ -211,11 +216,11 @@ class Helper:
         if self._line.demand:
             self._exporter.export()
             self._read_mail()
-            if self._rhythm.quiet_s() >= SOON_S:
+            if self._rhythm.quiet_s() >= SOON_S or (self._habits.goes_on() and self._somebody_idles()):
                 self._send_back()
 
     def _send_back(self) -> None:
-        """What the main thread has asked for too early: the last task was expected to be over by now (decision 29)."""
+        """What the main thread has asked for too early (decision 29)."""
         sparks = [local.spark_of(spark) for _, spark in self._mail.take_back()]
         if sparks:
             self._mail.tell([local.RETURN, [[list(spark.ref), spark.replica] for spark in sparks]])

@@ -18,7 +18,7 @@ neither spawns nor gets, what the main thread would do at its next spawn or get 
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Any, NoReturn
 
@@ -35,7 +35,7 @@ from hdphrs.scheduler.dialogue import Dialogue
 from hdphrs.scheduler.end import fail
 from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.finds import Finds
-from hdphrs.scheduler.habits import SOON_S, Habits
+from hdphrs.scheduler.habits import SOON_S, WORTH_S, Habits
 from hdphrs.scheduler.helper import Helper
 from hdphrs.scheduler.keep import Keeper
 from hdphrs.scheduler.mail import Mail
@@ -73,7 +73,9 @@ class Hub:
         reliable: bool,
         ledger: bool = False,
         explain: bool = False,
+        crew: Sequence[Line] = (),
     ) -> None:
+        """`crew` are the lines of all schedulers of the node."""
         self._line = line
         self._mail = Mail(link, line)
         self._tell = tell = self._mail.tell
@@ -105,7 +107,6 @@ class Hub:
             explain=explain,
         )
         self._answers = Answers(LEDGER_LATE_S if ledger else LATE_S)
-        self._habits = Habits()
         self.voice: Voice = Voice(link)
         self._bundles = Bundles(
             book,
@@ -118,10 +119,12 @@ class Hub:
             roster=roster,
         )
         self._stopper = Stopper(self._exporter, self._meter, line, self._bundles, answer=self._answers.add, tell=tell)
+        self._habits = Habits()
         finds = Finds(tell)
         self._dialogue = Dialogue(
             self._mail,
             self._exporter,
+            self._habits,
             self._keeper,
             self._stopper,
             self._answers,
@@ -147,8 +150,10 @@ class Hub:
             self.voice,
             self._timers,
             self._bundles,
+            self._habits,
             self._dialogue.flush,
             turn.end,
+            lambda: any(one.since_s == 0.0 for one in crew),
             looks=reliable,
         )
         turn.meet(self._bundles, self._stopper, self._dialogue, self._helper)
@@ -212,9 +217,12 @@ class Hub:
 
     def _execute(self, future: Future[Any], function: Callable[..., Any]) -> None:
         if isinstance(future, Assigned):
-            started_s = perf_counter()
+            task, started_s = future.spark.task, perf_counter()
+            expected_s = self._habits.begin(task, started_s)
             if self._answers.gathered:
-                self._pass_on(future.spark.task)
+                self._pass_on(task)
+            elif expected_s >= WORTH_S:
+                self._ask_ahead(task)
             if isinstance(future, Bundle):
                 self._bundles.run(future)
             else:
@@ -222,7 +230,7 @@ class Hub:
             for_s = perf_counter() - started_s
             if self._has_nothing:
                 self._dialogue.flush(hungry=True)  # somebody may wait for this alone, and for what follows nobody does
-            self._habits.learn(future.spark.task, for_s, future._spawned)
+            self._habits.learn(task, for_s, future._spawned)
         else:
             self._execute_own(future, plain(function))
         self._look_up(future)
@@ -284,7 +292,7 @@ class Hub:
         if not more and self._keeper.nodes <= 1:
             account = self._meter.account
             self._meter.enter(None)  # it is not its calls that wake the node, which may take the core for a while
-            self._dialogue.flush(hungry=True)
+            self._dialogue.flush(hungry=True, ahead=True)
             self._meter.enter(account)
 
     def _execute_assigned(self, future: Assigned) -> None:
@@ -325,15 +333,23 @@ class Hub:
         packed[COST:] = account.cost_s, span_s
         self._answers.add([list(spark.ref), spark.replica, packed, account.own_s, account.here_s])
 
+    def _ask_ahead(self, following: Task) -> bool:
+        """If there will be room here when this task has run, say so, and send what has gathered; whether it was."""
+        if self._keeper.nodes > 1:  # the node would fish, and more would be on its way when somebody dies
+            return False
+        over = self._habits.is_soon_over(following, len(fast.sparks))
+        if not over or self._dialogue.is_hungry or self._stacks.ready:
+            return False
+        self._dialogue.flush(hungry=True, ahead=True)
+        return True
+
     def _pass_on(self, following: Task) -> None:
         """Results have gathered, and this task is to run next: send them, if that may take long, or the node is to know
         that there will soon be room here."""
-        alone = self._keeper.nodes <= 1  # else the node would fish, and more would be on its way when somebody dies
-        over = alone and self._habits.is_soon_over(following, len(fast.sparks))
-        nobody_waits = alone and not self._line.wanted
-        if over and not self._dialogue.is_hungry and not self._stacks.ready:
-            self._dialogue.flush(hungry=True)
-        elif self._answers.are_due(self._habits.took_s(following), nobody_waits=nobody_waits):
+        if self._ask_ahead(following):
+            return
+        nobody_waits = self._keeper.nodes <= 1 and not self._line.wanted
+        if self._answers.are_due(self._habits.took_s(following), nobody_waits=nobody_waits):
             self._dialogue.flush()
         elif not nobody_waits:
             self._helper.hurry()  # for the case that it takes longer

@@ -1,8 +1,9 @@
-"""When a node may look out for what its schedulers say."""
+"""When a node may look out for what its schedulers say, and what it does when one is hungry."""
 
 from __future__ import annotations
 
 from contextlib import closing
+from math import inf
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,14 +11,16 @@ import pytest
 
 from hdphrs.node import crew
 from hdphrs.node.crew import Crew
+from hdphrs.protocol.events import Hungry
 from hdphrs.protocol.tasks import Origin
+from hdphrs.wire import local
 from hdphrs.wire.page import Page
 from hdphrs.wire.settings import NodeSettings
 
 
-@pytest.mark.parametrize(("cores", "hungry", "has_core"), [(2, True, True), (2, False, False), (1, True, False)])
+@pytest.mark.parametrize(("cores", "idle", "has_core"), [(2, True, True), (2, False, False), (1, True, False)])
 def test_it_takes_the_core_of_a_scheduler_that_waits_and_of_nobody_else(
-    monkeypatch: pytest.MonkeyPatch, cores: int, hungry: bool, has_core: bool
+    monkeypatch: pytest.MonkeyPatch, cores: int, idle: bool, has_core: bool
 ) -> None:
     monkeypatch.setattr(crew, "usable_cores", lambda: cores)
     settings = NodeSettings(root=True, host="here", slots=1, secret=b"")
@@ -25,6 +28,27 @@ def test_it_takes_the_core_of_a_scheduler_that_waits_and_of_nobody_else(
         one = Crew(page, [], settings=settings, say=print)
         with closing(one.exchange):
             one.tell_nodes([[0, "here", 1], [1, "here", 1]])
-            waits: Any = SimpleNamespace(hungry=hungry)
+            waits: Any = SimpleNamespace(is_idle=idle)
             one._schedulers[Origin(1)] = waits
             assert one._has_core() is has_core
+
+
+def test_who_has_asked_ahead_and_says_so_again_has_the_others_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = NodeSettings(root=True, host="here", slots=1, secret=b"")
+    with closing(Page.create(1)) as page:
+        one = Crew(page, [], settings=settings, say=print)
+        with closing(one.exchange):
+            line = page.line(0)
+            waits: Any = SimpleNamespace(
+                origin=Origin(1), hungry=False, handed={1: None}, process=SimpleNamespace(line=line), asked_s=inf
+            )
+            one._schedulers[Origin(1)] = waits
+            one._counters.update(sparks_made=0, tasks_run=0)
+            monkeypatch.setattr(one._nudges, "want", lambda: None)
+            demands = []
+            for _ in range(2):
+                assert one._understand(waits, [local.HUNGRY, 2, 0]) == Hungry(Origin(1), 2)
+                demands.append(line.demand)
+                line.demand = False
+                one._wanted = True
+            assert demands == [False, True]

@@ -54,6 +54,14 @@ def unwanted(scheduler: Scheduler, spark: Spark) -> None:
     scheduler.unwanted.add((spark.ref, spark.replica))
 
 
+def test_it_is_idle_if_it_waits_for_tasks_and_runs_none(scheduler: Scheduler) -> None:
+    assert not scheduler.is_idle
+    scheduler.hungry = True
+    assert scheduler.is_idle
+    scheduler.process.line.ran(1.0, since_s=100.0)
+    assert not scheduler.is_idle, "it has asked ahead"
+
+
 def test_nearest_ancestor_that_somebody_wants_is_above(scheduler: Scheduler) -> None:
     far, near = handed(scheduler, 1, b"a"), handed(scheduler, 2, PARENT)
     handed(scheduler, 3, b"b")

@@ -26,11 +26,29 @@ def crew(schedulers: int, config: CoreConfig | None = None) -> Cluster:
     return cluster
 
 
-def test_hungry_scheduler_gets_its_share_of_half_the_pool_oldest_first() -> None:
+def test_hungry_scheduler_gets_its_share_of_the_pool_oldest_first() -> None:
     cluster = crew(2)
     cluster.spawn(16)
     cluster.hungry(0, 1)
+    assert started(cluster, 0, 1) == [0, 1, 2, 3, 4, 5, 6, 7]
+
+
+def test_half_of_the_pool_is_left_if_other_nodes_may_ask_for_some() -> None:
+    cluster = Cluster(2)
+    for _ in range(2):
+        cluster.up(0)
+    cluster.spawn(16)
+    cluster.hungry(0, 1)
     assert started(cluster, 0, 1) == [0, 1, 2, 3]
+
+
+def test_who_says_again_that_it_is_hungry_is_fed_first() -> None:
+    """It has asked ahead, like the others, and has nothing to do now."""
+    cluster = crew(2)
+    for origin in (1, 2, 1):
+        cluster.hungry(0, origin)
+    cluster.spawn(1)
+    assert [started(cluster, 0, origin) for origin in (1, 2)] == [[0], []]
 
 
 def test_share_is_bounded_by_room_and_by_the_setting() -> None:
@@ -245,7 +263,8 @@ def test_child_that_is_exported_again_starts_with_its_crashes_and_fails_when_the
         cluster.hungry(0, origin)
         child = next(iter(cluster.hosts[ROOT].schedulers[Origin(origin)].queue))
         assert child[0].origin == origin
-        assert len(cluster.core(0).schedulers.held()[-1].crashes) == origin - 1
+        held = {(spark.ref, spark.replica): spark for spark in cluster.core(0).schedulers.held()}
+        assert len(held[child].crashes) == origin - 1
         cluster.crash(0, origin, child)
     cluster.hungry(0, 4)
     cluster.run(0, 4)

@@ -11,7 +11,7 @@ import pytest
 from hdphrs import get, spawn
 from hdphrs.protocol.tasks import Task
 from hdphrs.scheduler.answers import GATHERED_MAX, LATE_S, LONG_S, WAIT_S, Answers
-from hdphrs.scheduler.habits import FEW, SOON_S, Habits
+from hdphrs.scheduler.habits import AHEAD_S, FEW, LEFT_S, ROOM_MAX, ROOM_MIN, ROOM_S, SOON_S, Habits
 from hdphrs.wire import local
 from tests.scheduler.test_process import FakeNode
 
@@ -35,12 +35,40 @@ def test_what_was_short_last_time_is_soon_over() -> None:
 
 def test_long_tasks_and_tasks_that_spawn_leave_something_to_do() -> None:
     habits = Habits()
-    habits.learn(TASK, SOON_S, 0)
+    habits.learn(TASK, AHEAD_S, 0)
     assert not habits.is_soon_over(TASK, 0)
+    habits.learn(TASK, SOON_S, 0)
+    assert habits.is_soon_over(TASK, 0), "long enough before its end others can be had"
+    assert not habits.is_soon_over(TASK, FEW), "two of them are too many to ask for a third"
     habits.learn(TASK, SOON_S / 4, 2)
     assert not habits.is_soon_over(TASK, 0)
     habits.learn(TASK, SOON_S / 4, 0)
     assert habits.is_soon_over(TASK, 0), "the last of its kind counts"
+
+
+def test_what_runs_is_expected_to_go_on_for_as_long_as_the_last_of_its_kind_has() -> None:
+    now_s = [100.0]
+    habits = Habits(lambda: now_s[0])
+    assert habits.begin(TASK, now_s[0]) == 0.0
+    assert not habits.goes_on(), "nobody knows"
+    habits.learn(TASK, 3 * LEFT_S, 0)
+    assert habits.begin(TASK, now_s[0]) == 3 * LEFT_S
+    assert habits.goes_on()
+    now_s[0] += 2.5 * LEFT_S
+    assert not habits.goes_on()
+    assert habits.begin(OTHER, now_s[0]) == 0.0
+    assert not habits.goes_on()
+
+
+def test_there_is_room_for_what_can_be_run_in_a_while_and_always_for_one_that_waits() -> None:
+    habits = Habits()
+    assert habits.room == ROOM_MAX
+    habits.learn(TASK, ROOM_S / 4, 0)
+    assert habits.room == 4
+    habits.learn(TASK, 100 * ROOM_S, 0)
+    assert habits.room == ROOM_MIN
+    habits.learn(OTHER, 0.0, 0)
+    assert habits.room == ROOM_MAX
 
 
 def test_results_wait_for_each_other_if_the_next_task_is_short() -> None:
@@ -105,13 +133,16 @@ def batch(node: FakeNode, *calls: tuple[Any, ...]) -> list[int]:
     return hungry_after
 
 
-def test_hunger_is_said_while_the_last_tasks_wait_and_only_once(node: FakeNode) -> None:
+def test_hunger_is_said_while_the_last_tasks_wait_and_once_more_when_nothing_runs(node: FakeNode) -> None:
     node.hear(local.HUNGRY)
     while True:  # until the machine is not so busy that half a millisecond takes five
         hungry_after = batch(node, *[(short,)] * 8)
         if hungry_after == [8]:
             continue
-        assert len(hungry_after) == 1
+        if len(hungry_after) == 1:
+            node.hear(local.HUNGRY)
+        else:
+            assert hungry_after[1:] == [8]
         assert 8 - FEW - 2 < hungry_after[0] < 8
         break
 

@@ -12,11 +12,15 @@ from typing import Any, cast
 import pytest
 
 from hdphrs.api import future as fast
+from hdphrs.protocol.tasks import Task
 from hdphrs.scheduler.answers import LATE_S, Answers
+from hdphrs.scheduler.habits import Habits
 from hdphrs.scheduler.helper import TICK_S, Helper
 from hdphrs.wire.page import Page
 
 OF_A_TASK: list[Any] = []
+
+TASK = Task("f", bytes(16), b"code", b"")
 
 
 class Bench:
@@ -24,7 +28,6 @@ class Bench:
 
     def __init__(self) -> None:
         self.control, self._node = socket.socketpair()
-        self.now_s = 100.0
         self.page = Page.create(1)
         self.answers = Answers(LATE_S, lambda: self.now_s)
         self.keeper: Any = SimpleNamespace(needs_looks=False, look_s=TICK_S, nodes=1, watcher=SimpleNamespace())
@@ -36,6 +39,9 @@ class Bench:
         self.exporter: Any = SimpleNamespace(pace=SimpleNamespace(rest_until_s=0.0))
         self.voice: Any = []
         self.others_wait = False
+        self.somebody_idles = False
+        self.now_s = 100.0
+        self.habits = Habits(lambda: self.now_s)
         self.flushed = 0
 
     def helper(self, *, looks: bool = True) -> Helper:
@@ -53,8 +59,10 @@ class Bench:
             self.voice,
             self.timers,
             self.bundles,
+            self.habits,
             self._flush,
             lambda: self.others_wait,
+            lambda: self.somebody_idles,
             looks=looks,
         )
 
@@ -138,6 +146,28 @@ def test_if_nothing_waits_it_comes_more_and_more_rarely(bench: Bench) -> None:
     bench.answers.add(OF_A_TASK)  # which the main thread sends in time
     assert pauses(bench.helper(looks=False)) == [1, 2, 4, 4]
     assert not bench.flushed
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+@pytest.mark.parametrize("somebody_idles", [True, False])
+def test_what_has_come_too_early_goes_back_if_somebody_has_nothing_to_do(
+    bench: Bench, goes_on: bool, somebody_idles: bool
+) -> None:
+    looks(bench)
+    sent_back: list[bool] = []
+    bench.exporter.export = lambda: None
+    bench.somebody_idles = somebody_idles
+    if goes_on:
+        bench.habits.learn(TASK, 1.0, 0)
+        bench.habits.begin(TASK, bench.now_s)
+    helper = bench.helper()
+    helper._read_mail = lambda: None  # type: ignore[method-assign]
+    helper._send_back = lambda: sent_back.append(True)  # type: ignore[method-assign]
+    pauses(helper, 1)
+    fast.here.ran += 1  # so it cannot be told from how long nothing has changed
+    bench.page.line(0).want(True)
+    helper._answer_demand()
+    assert bool(sent_back) == (goes_on and somebody_idles)
 
 
 def test_results_that_the_main_thread_should_have_sent_are_sent(bench: Bench) -> None:

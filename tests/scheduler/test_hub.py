@@ -18,8 +18,10 @@ from hdphrs.protocol.tasks import Outcome, Verdict
 from hdphrs.scheduler import dialogue
 from hdphrs.scheduler.answers import LATE_S, LEDGER_LATE_S, LONG_S, WAIT_S
 from hdphrs.scheduler.bundles import OVERDUE_S, Bundle
-from hdphrs.scheduler.dialogue import POLL_S, ROOM
+from hdphrs.scheduler.dialogue import POLL_S
+from hdphrs.scheduler.habits import ROOM_MAX, WORTH_S
 from hdphrs.scheduler.hub import Hub
+from hdphrs.scheduler.note import plain
 from hdphrs.scheduler.turn import TURN_S
 from hdphrs.wire import local
 from hdphrs.wire.items import pack_outcome
@@ -171,11 +173,41 @@ def test_hunger_is_said_once_until_something_comes_for_which_the_node_takes_it_b
         fast.here.ran += 2
         talk.flush(hungry=True)
         talk.flush(hungry=True)
-        assert bench.heard() == [[local.HUNGRY, ROOM, 2]], "that, and how many sparks have been run since the last time"
+        assert bench.heard() == [[local.HUNGRY, ROOM_MAX, 2]], (
+            "that, and how many sparks have been run since the last time"
+        )
         bench.say(coming)
         assert not talk.is_hungry
     talk.flush()
     assert bench.heard() == []
+
+
+def test_hunger_that_was_said_ahead_is_said_once_more_when_nothing_runs(bench: Bench) -> None:
+    talk = bench.hub._dialogue
+    for ahead in (True, True, False, False, True):
+        talk.flush(hungry=True, ahead=ahead)
+    assert bench.heard() == [[local.HUNGRY, ROOM_MAX, 0]] * 2
+    bench.say([local.START, []])
+    talk.flush(hungry=True)
+    talk.flush(hungry=True, ahead=True)
+    assert bench.heard() == [[local.HUNGRY, ROOM_MAX, 0]]
+
+
+@pytest.mark.parametrize(
+    ("last_s", "nodes", "asks"), [(WORTH_S, 1, True), (WORTH_S, 2, False), (WORTH_S / 2, 1, False), (None, 1, False)]
+)
+def test_more_is_asked_for_before_the_last_task_begins_though_no_result_leaves(
+    bench: Bench, last_s: float | None, nodes: int, asks: bool
+) -> None:
+    hub = bench.hub
+    last = assigned(1)
+    if last_s is not None:
+        hub._habits.learn(last.spark.task, last_s, 0)
+    hub._keeper.nodes = nodes
+    heard: list[list[Any]] = []
+    hub._execute_assigned = lambda future: heard.extend(bench.heard())  # type: ignore[method-assign]
+    hub._execute(last, plain)
+    assert [kind for kind, *_ in heard] == [local.HUNGRY] * asks
 
 
 def test_what_leaves_takes_along_what_has_gathered_words_first_and_hunger_last(bench: Bench) -> None:
