@@ -109,6 +109,8 @@ class Crew:
         self._board: Board[bytes] = Board()
         self._wanted = False
         """Whether somebody is hungry whom the pool cannot feed."""
+        self._has_asked_ahead = False
+        """Whether somebody was hungry ahead since all have been asked."""
         self._has_fed = False
         """Whether somebody has got tasks since the last flush."""
         self._counters: dict[str, int] = {}
@@ -354,13 +356,10 @@ class Crew:
                     finished.append((named, replica, local.outcome_of(outcome)))
                 self._counters["tasks_run"] += len(results)
                 return Finished(origin, tuple(finished))
-            case [local.HUNGRY, room, ran]:
-                if scheduler.hungry and self._wanted:
-                    self.demand(True)  # it had asked ahead, and has nothing to do now
-                scheduler.fed, scheduler.hungry, scheduler.asked_s = False, True, inf
+            case [local.HUNGRY, room, ran, how]:
                 self._counters["sparks_made"] += ran
                 self._counters["tasks_run"] += ran
-                return Hungry(origin, room)
+                return Hungry(origin, room) if self._starves(scheduler, how) else None
             case [local.CALLED, more, made]:
                 self._counters["tasks_run"] += more
                 self._counters["sparks_made"] += made
@@ -464,6 +463,18 @@ class Crew:
         if len(self._stubborn) > STUBBORN_MAX:
             del self._stubborn[next(iter(self._stubborn))]
         return above if is_bundle(above.task.path) else None
+
+    def _starves(self, scheduler: Scheduler, how: int) -> bool:
+        """A scheduler says that it is hungry; whether it still is."""
+        if how == local.AGAIN and not scheduler.hungry:
+            return False  # what it has got meanwhile it has not read
+        if how == local.AHEAD:
+            self._has_asked_ahead = True
+        elif self._wanted and (self._has_asked_ahead or how == local.AGAIN):
+            self._has_asked_ahead = False
+            self.demand(True)  # who gave nothing back, for nobody had nothing to do, may do so now
+        scheduler.fed, scheduler.hungry, scheduler.asked_s = False, True, inf
+        return True
 
     def _has_time(self) -> bool:
         """Whether nothing but what the exchange serves is to be done just now."""

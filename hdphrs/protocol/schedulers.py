@@ -79,7 +79,7 @@ class Schedulers:
         self._up[origin] = _Scheduler()
 
     def starve(self, origin: Origin, room: int) -> None:
-        """A scheduler waits for up to `room` tasks; who says so again waits more than others."""
+        """A scheduler waits for up to `room` tasks, or will soon; who says so once more does by now."""
         self._up[origin].room = room
         self._hungry.pop(origin, None)
         self._hungry[origin] = None

@@ -1,7 +1,8 @@
 """What a scheduler and its node say to each other.
 
-What lives here: what leaves takes along all that has gathered, hunger is said once, and what comes goes to whom it is
-for.  What does not: what gathers (`answers.py`, `bundles.py`, `keep.py`, `voice.py`), and the link (`mail.py`).
+What lives here: what leaves takes along all that has gathered, hunger is said once, or once ahead and once more, and
+what comes goes to whom it is for.  What does not: what gathers (`answers.py`, `bundles.py`, `keep.py`, `voice.py`), and
+the link (`mail.py`).
 """
 
 from __future__ import annotations
@@ -108,9 +109,10 @@ class Dialogue:
             flush_streams()
 
     def _hunger(self, ahead: bool) -> list[list[object]]:
+        how = local.AGAIN if self.is_hungry else local.AHEAD if ahead else local.NOW
         self.is_hungry, self._ahead = True, ahead
         ran, self._reported = fast.here.ran - self._reported, fast.here.ran
-        return [[local.HUNGRY, self._habits.room, ran]]
+        return [[local.HUNGRY, self._habits.room, ran, how]]
 
     def receive(self, *, block: bool) -> None:
         """In the main thread: deal with what has come; if `block`, wait for something, or until a timer is due."""

@@ -30,13 +30,16 @@ LEFT_S = 3e-3
 FEW = 1
 """Tasks that wait at most."""
 
+ROOM_S = 120e-3
+"""A hungry scheduler takes as many tasks at a time as take so long, by the last one: what waits behind a long task can
+only be had back if that lets go of the interpreter."""
+
 ROOM_MAX = 16
 ROOM_MIN = 2
-"""Tasks that a hungry scheduler takes at a time: one that runs, and one that waits."""
+"""But no more, and no fewer: one that runs, and one that waits."""
 
-ROOM_S = 120e-3
-"""And no more than take so long, by the last one: what waits behind a long task can only be had back if that lets go of
-the interpreter."""
+ROOM_FIRST = 4
+"""Before it has run one."""
 
 
 _Kind = tuple[bytes, str, bool]
@@ -50,7 +53,7 @@ class Habits:
         self._clock = clock
         self._until_s = 0.0
         """When what runs is expected to end."""
-        self.room: int = ROOM_MAX
+        self.room: int = ROOM_FIRST
         """How many tasks are wanted at a time."""
         self._took_s: dict[_Kind, float] = {}
         """How long the last one has taken."""
@@ -67,11 +70,14 @@ class Habits:
         """In the helper thread: whether what runs is expected to take some time yet."""
         return self._until_s - self._clock() > LEFT_S
 
+    def make_room(self, for_s: float) -> None:
+        """A task has taken so long."""
+        self.room = max(ROOM_MIN, min(int(ROOM_S / max(for_s, 1e-9)), ROOM_MAX))
+
     def learn(self, task: Task, for_s: float, spawned: int) -> None:
         """This task has ended, and has spawned so many."""
         kind = _kind(task)
         self._took_s[kind] = for_s
-        self.room = max(ROOM_MIN, min(int(ROOM_S / max(for_s, 1e-9)), ROOM_MAX))
         if spawned:
             self._fruitful.add(kind)
         else:

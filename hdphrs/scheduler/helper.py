@@ -69,7 +69,7 @@ class Helper:
             control: where the node's requests come in.
             flush: sends what has gathered.
             end_turn: has the running task let others go on at its next spawn; whether there are any.
-            somebody_idles: whether a scheduler of this node runs nothing.
+            somebody_idles: whether another scheduler of this node runs nothing.
             looks: whether it is to look at what runs.
         """
         self._control = control

@@ -73,10 +73,11 @@ class Hub:
         reliable: bool,
         ledger: bool = False,
         explain: bool = False,
-        crew: Sequence[Line] = (),
+        others: Sequence[Line] = (),
     ) -> None:
-        """`crew` are the lines of all schedulers of the node."""
+        """`others` are the lines of the node's other schedulers."""
         self._line = line
+        self._others = others
         self._mail = Mail(link, line)
         self._tell = tell = self._mail.tell
         self._book = book = CodeBook(lambda digest, data: tell([local.CODE, digest, data]))
@@ -153,7 +154,7 @@ class Hub:
             self._habits,
             self._dialogue.flush,
             turn.end,
-            lambda: any(one.since_s == 0.0 for one in crew),
+            self._somebody_idles,
             looks=reliable,
         )
         turn.meet(self._bundles, self._stopper, self._dialogue, self._helper)
@@ -228,6 +229,7 @@ class Hub:
             else:
                 self._execute_assigned(future)
             for_s = perf_counter() - started_s
+            self._habits.make_room(for_s)
             if self._has_nothing:
                 self._dialogue.flush(hungry=True)  # somebody may wait for this alone, and for what follows nobody does
             self._habits.learn(task, for_s, future._spawned)
@@ -337,6 +339,8 @@ class Hub:
         """If there will be room here when this task has run, say so, and send what has gathered; whether it was."""
         if self._keeper.nodes > 1:  # the node would fish, and more would be on its way when somebody dies
             return False
+        if self._line.wanted and self._somebody_idles():  # who asks last is fed first
+            return False
         over = self._habits.is_soon_over(following, len(fast.sparks))
         if not over or self._dialogue.is_hungry or self._stacks.ready:
             return False
@@ -383,6 +387,10 @@ class Hub:
             if self._stacks.ready:
                 return
         self._dialogue.receive(block=True)
+
+    def _somebody_idles(self) -> bool:
+        """Whether another scheduler of the node runs nothing."""
+        return any(one.running == 0 and one.since_s == 0.0 for one in self._others)
 
     @property
     def _has_nothing(self) -> bool:

@@ -113,7 +113,7 @@ def serve(words: Sequence[str], path: Sequence[str], node: int) -> NoReturn:
         reliable=mode == "reliable",
         ledger=ledger == "1",
         explain=explain == "1",
-        crew=crew,
+        others=[one for one in crew if one is not shared],
     )
     fast.state.port = hub.port
     hub.voice.install(out=int(voice) > 1, err=int(voice) > 0)

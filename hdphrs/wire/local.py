@@ -31,7 +31,7 @@ READY: Final = 1  # [READY]: this process can take work; [READY, reliable, ledge
 CODE: Final = 2  # [CODE, digest, data]
 EXPORT: Final = 3  # [EXPORT, [[slot, task], ...]]
 PLACE: Final = 4  # [PLACE, slot, node, task]
-HUNGRY: Final = 5  # [HUNGRY, room, ran]: how many of its own sparks it has run since the last time
+HUNGRY: Final = 5  # [HUNGRY, room, ran, how]: how many of its own sparks it has run since the last time; NOW, or ...
 RESULTS: Final = 6  # [RESULTS, [[ref, replica, outcome, own_s, here_s], ...]]: see scheduler/meter.py
 RETURN: Final = 7  # [RETURN, [[ref, replica], ...]]
 BYE: Final = 8  # [BYE]: the program has ended; back: it has got all that tasks have said
@@ -60,6 +60,11 @@ HEARD: Final = 34  # [HEARD]: to the program, of CANCEL: a thread that reads loo
 QUIT: Final = 12  # [QUIT]
 STOP: Final = 18  # [STOP, [[ref, replica], ...]]: nobody wants these any more
 FAILED: Final = 13  # [FAILED, sentence]: the run cannot begin, or is over
+
+NOW: Final = 0
+AHEAD: Final = 1
+AGAIN: Final = 2
+"""How a scheduler is hungry: it runs nothing; it will soon run nothing; it was ahead, and runs nothing now."""
 
 CHUNK_BYTES_MAX = 16 << 20
 """Payloads that share one message: small ones travel together, large ones alone."""

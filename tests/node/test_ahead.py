@@ -109,7 +109,7 @@ def test_all_else_that_a_scheduler_says_is_for_the_core() -> None:
     mine, others = TaskRef(ROOT, PROGRAM, 0), TaskRef(OTHER, ONE, 0)
     world.ahead.answer(results((mine, VALUE), (TaskRef(ROOT, PROGRAM, 1), VALUE)))
     world.ahead.answer(results((others, VALUE)))
-    world.ahead.answer([[local.HUNGRY, 4, 0]])
+    world.ahead.answer([[local.HUNGRY, 4, 0, local.NOW]])
     assert not world.posted
     assert not world.ahead.has_filled(PROGRAM, 0)
 

@@ -17,6 +17,9 @@ from hdphrs.wire import local
 from hdphrs.wire.page import Page
 from hdphrs.wire.settings import NodeSettings
 
+START = -1
+"""It gets something instead."""
+
 
 @pytest.mark.parametrize(("cores", "idle", "has_core"), [(2, True, True), (2, False, False), (1, True, False)])
 def test_it_takes_the_core_of_a_scheduler_that_waits_and_of_nobody_else(
@@ -33,7 +36,19 @@ def test_it_takes_the_core_of_a_scheduler_that_waits_and_of_nobody_else(
             assert one._has_core() is has_core
 
 
-def test_who_has_asked_ahead_and_says_so_again_has_the_others_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("words", "demands"),
+    [
+        ([local.AHEAD, local.AGAIN], [False, True]),
+        ([local.NOW], [False]),
+        ([local.AHEAD, START, local.AGAIN], [False, False, None]),
+    ],
+    ids=["again", "nobody has asked ahead", "again, while something was on its way"],
+)
+def test_who_has_asked_ahead_and_runs_nothing_now_has_the_others_asked_again(
+    monkeypatch: pytest.MonkeyPatch, words: list[int], demands: list[bool | None]
+) -> None:
+    """What they were asked for before, they had no reason to give back."""
     settings = NodeSettings(root=True, host="here", slots=1, secret=b"")
     with closing(Page.create(1)) as page:
         one = Crew(page, [], settings=settings, say=print)
@@ -44,11 +59,32 @@ def test_who_has_asked_ahead_and_says_so_again_has_the_others_asked_again(monkey
             )
             one._schedulers[Origin(1)] = waits
             one._counters.update(sparks_made=0, tasks_run=0)
+            one._wanted = True
             monkeypatch.setattr(one._nudges, "want", lambda: None)
-            demands = []
-            for _ in range(2):
-                assert one._understand(waits, [local.HUNGRY, 2, 0]) == Hungry(Origin(1), 2)
-                demands.append(line.demand)
+            seen: list[bool | None] = []
+            for how in words:
                 line.demand = False
-                one._wanted = True
-            assert demands == [False, True]
+                if how == START:
+                    waits.hungry = False
+                    seen.append(line.demand)
+                else:
+                    event = one._understand(waits, [local.HUNGRY, 2, 0, how])
+                    seen.append(line.demand if event == Hungry(Origin(1), 2) else None)
+            assert seen == demands
+
+
+def test_who_runs_nothing_and_has_not_asked_ahead_has_the_others_asked_again_if_somebody_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = NodeSettings(root=True, host="here", slots=1, secret=b"")
+    with closing(Page.create(1)) as page:
+        one = Crew(page, [], settings=settings, say=print)
+        with closing(one.exchange):
+            asked: list[bool] = []
+            one._wanted = True
+            monkeypatch.setattr(one, "demand", asked.append)
+            ahead: Any = SimpleNamespace(hungry=False)
+            idle: Any = SimpleNamespace(hungry=False)
+            for scheduler, how in ((ahead, local.AHEAD), (idle, local.NOW), (idle, local.NOW)):
+                assert one._starves(scheduler, how)
+            assert asked == [True], "and once is enough"

@@ -11,7 +11,7 @@ import pytest
 from hdphrs import get, spawn
 from hdphrs.protocol.tasks import Task
 from hdphrs.scheduler.answers import GATHERED_MAX, LATE_S, LONG_S, WAIT_S, Answers
-from hdphrs.scheduler.habits import AHEAD_S, FEW, LEFT_S, ROOM_MAX, ROOM_MIN, ROOM_S, SOON_S, Habits
+from hdphrs.scheduler.habits import AHEAD_S, FEW, LEFT_S, ROOM_FIRST, ROOM_MAX, ROOM_MIN, ROOM_S, SOON_S, Habits
 from hdphrs.wire import local
 from tests.scheduler.test_process import FakeNode
 
@@ -62,13 +62,10 @@ def test_what_runs_is_expected_to_go_on_for_as_long_as_the_last_of_its_kind_has(
 
 def test_there_is_room_for_what_can_be_run_in_a_while_and_always_for_one_that_waits() -> None:
     habits = Habits()
-    assert habits.room == ROOM_MAX
-    habits.learn(TASK, ROOM_S / 4, 0)
-    assert habits.room == 4
-    habits.learn(TASK, 100 * ROOM_S, 0)
-    assert habits.room == ROOM_MIN
-    habits.learn(OTHER, 0.0, 0)
-    assert habits.room == ROOM_MAX
+    assert habits.room == ROOM_FIRST
+    for took_s, room in ((ROOM_S / 4.9, 4), (100 * ROOM_S, ROOM_MIN), (0.0, ROOM_MAX)):
+        habits.make_room(took_s)
+        assert habits.room == room
 
 
 def test_results_wait_for_each_other_if_the_next_task_is_short() -> None:

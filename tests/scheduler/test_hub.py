@@ -19,7 +19,7 @@ from hdphrs.scheduler import dialogue
 from hdphrs.scheduler.answers import LATE_S, LEDGER_LATE_S, LONG_S, WAIT_S
 from hdphrs.scheduler.bundles import OVERDUE_S, Bundle
 from hdphrs.scheduler.dialogue import POLL_S
-from hdphrs.scheduler.habits import ROOM_MAX, WORTH_S
+from hdphrs.scheduler.habits import ROOM_FIRST, WORTH_S
 from hdphrs.scheduler.hub import Hub
 from hdphrs.scheduler.note import plain
 from hdphrs.scheduler.turn import TURN_S
@@ -40,8 +40,8 @@ class Bench:
     def __init__(self, *, ledger: bool = False) -> None:
         work, near = socket.socketpair()
         self._control, self._far = socket.socketpair()
-        self._page = Page.create(1)
-        self.line = self._page.line(0)
+        self.page = Page.create(2)
+        self.line = self.page.line(0)
         self.node, self._work = local.Link(near), local.Link(work)
         self.hub = Hub(self._work, self._control, self.line, reliable=True, ledger=ledger)
         self._pipe = self.hub._helper._woken, self.hub._helper._bell
@@ -65,7 +65,7 @@ class Bench:
         return messages
 
     def close(self) -> None:
-        for end in (self.node, self._work, self._control, self._far, self._page):
+        for end in (self.node, self._work, self._control, self._far, self.page):
             end.close()
         for descriptor in self._pipe:
             os.close(descriptor)
@@ -173,7 +173,7 @@ def test_hunger_is_said_once_until_something_comes_for_which_the_node_takes_it_b
         fast.here.ran += 2
         talk.flush(hungry=True)
         talk.flush(hungry=True)
-        assert bench.heard() == [[local.HUNGRY, ROOM_MAX, 2]], (
+        assert bench.heard() == [[local.HUNGRY, ROOM_FIRST, 2, local.NOW]], (
             "that, and how many sparks have been run since the last time"
         )
         bench.say(coming)
@@ -186,20 +186,34 @@ def test_hunger_that_was_said_ahead_is_said_once_more_when_nothing_runs(bench: B
     talk = bench.hub._dialogue
     for ahead in (True, True, False, False, True):
         talk.flush(hungry=True, ahead=ahead)
-    assert bench.heard() == [[local.HUNGRY, ROOM_MAX, 0]] * 2
+    assert bench.heard() == [[local.HUNGRY, ROOM_FIRST, 0, how] for how in (local.AHEAD, local.AGAIN)]
     bench.say([local.START, []])
     talk.flush(hungry=True)
     talk.flush(hungry=True, ahead=True)
-    assert bench.heard() == [[local.HUNGRY, ROOM_MAX, 0]]
+    assert bench.heard() == [[local.HUNGRY, ROOM_FIRST, 0, local.NOW]]
 
 
 @pytest.mark.parametrize(
-    ("last_s", "nodes", "asks"), [(WORTH_S, 1, True), (WORTH_S, 2, False), (WORTH_S / 2, 1, False), (None, 1, False)]
+    ("last_s", "nodes", "idles", "asks"),
+    [
+        (WORTH_S, 1, False, True),
+        (WORTH_S, 2, False, False),
+        (WORTH_S, 1, True, False),
+        (WORTH_S / 2, 1, False, False),
+        (None, 1, False, False),
+    ],
+    ids=["worth it", "other nodes", "somebody who has nothing to do comes first", "short", "unknown"],
 )
 def test_more_is_asked_for_before_the_last_task_begins_though_no_result_leaves(
-    bench: Bench, last_s: float | None, nodes: int, asks: bool
+    bench: Bench, last_s: float | None, nodes: int, idles: bool, asks: bool
 ) -> None:
     hub = bench.hub
+    other = bench.page.line(1)
+    hub._others = [other]
+    if idles:
+        bench.line.want(True)
+    else:
+        other.run(1, careful=False, again=False)
     last = assigned(1)
     if last_s is not None:
         hub._habits.learn(last.spark.task, last_s, 0)
@@ -207,7 +221,19 @@ def test_more_is_asked_for_before_the_last_task_begins_though_no_result_leaves(
     heard: list[list[Any]] = []
     hub._execute_assigned = lambda future: heard.extend(bench.heard())  # type: ignore[method-assign]
     hub._execute(last, plain)
-    assert [kind for kind, *_ in heard] == [local.HUNGRY] * asks
+    assert [(kind, how) for kind, _, _, how in heard] == [(local.HUNGRY, local.AHEAD)] * asks
+
+
+def test_nobody_idles_who_runs_something_or_is_about_to(bench: Bench) -> None:
+    hub, other = bench.hub, bench.page.line(1)
+    assert not hub._somebody_idles(), "it is alone"
+    hub._others = [other]
+    assert hub._somebody_idles()
+    other.run(1, careful=False, again=False)
+    assert not hub._somebody_idles()
+    other.run(0, careful=False, again=False)
+    other.ran(0.0, since_s=100.0)
+    assert not hub._somebody_idles()
 
 
 def test_what_leaves_takes_along_what_has_gathered_words_first_and_hunger_last(bench: Bench) -> None:
