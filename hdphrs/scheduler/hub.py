@@ -290,8 +290,7 @@ class Hub:
         if (rest_s := bundle.rest_s) > SOON_S:
             bundle.look_at = int(bundle.look_at * SOON_S / rest_s)
             return
-        more = self._dialogue.is_hungry or call._spawned or fast.sparks or self._stacks.ready
-        if not more and self._keeper.nodes <= 1:
+        if self._may_ask_ahead and not (call._spawned or fast.sparks):
             account = self._meter.account
             self._meter.enter(None)  # it is not its calls that wake the node, which may take the core for a while
             self._dialogue.flush(hungry=True, ahead=True)
@@ -337,15 +336,19 @@ class Hub:
 
     def _ask_ahead(self, following: Task) -> bool:
         """If there will be room here when this task has run, say so, and send what has gathered; whether it was."""
-        if self._keeper.nodes > 1:  # the node would fish, and more would be on its way when somebody dies
-            return False
-        if self._line.wanted and self._somebody_idles():  # who asks last is fed first
-            return False
-        over = self._habits.is_soon_over(following, len(fast.sparks))
-        if not over or self._dialogue.is_hungry or self._stacks.ready:
+        if not self._may_ask_ahead or not self._habits.is_soon_over(following, len(fast.sparks)):
             return False
         self._dialogue.flush(hungry=True, ahead=True)
         return True
+
+    @property
+    def _may_ask_ahead(self) -> bool:
+        """Whether it may be said that there will be room here, though something runs yet."""
+        if self._keeper.nodes > 1:  # the node would fish, and more would be on its way when somebody dies
+            return False
+        if self._dialogue.is_hungry or self._stacks.ready:
+            return False
+        return not (self._line.wanted and self._somebody_idles())  # for who asks last is fed first
 
     def _pass_on(self, following: Task) -> None:
         """Results have gathered, and this task is to run next: send them, if that may take long, or the node is to know

@@ -31,7 +31,9 @@ READY: Final = 1  # [READY]: this process can take work; [READY, reliable, ledge
 CODE: Final = 2  # [CODE, digest, data]
 EXPORT: Final = 3  # [EXPORT, [[slot, task], ...]]
 PLACE: Final = 4  # [PLACE, slot, node, task]
-HUNGRY: Final = 5  # [HUNGRY, room, ran, how]: how many of its own sparks it has run since the last time; NOW, or ...
+HUNGRY: Final = (
+    5  # [HUNGRY, room, ran, how]: how many own sparks it has run since the last time; how: NOW, AHEAD, AGAIN
+)
 RESULTS: Final = 6  # [RESULTS, [[ref, replica, outcome, own_s, here_s], ...]]: see scheduler/meter.py
 RETURN: Final = 7  # [RETURN, [[ref, replica], ...]]
 BYE: Final = 8  # [BYE]: the program has ended; back: it has got all that tasks have said

@@ -137,7 +137,7 @@ def test_hunger_is_said_while_the_last_tasks_wait_and_once_more_when_nothing_run
         if hungry_after == [8]:
             continue
         if len(hungry_after) == 1:
-            node.hear(local.HUNGRY)
+            assert node.hear(local.HUNGRY)[3] == local.AGAIN
         else:
             assert hungry_after[1:] == [8]
         assert 8 - FEW - 2 < hungry_after[0] < 8

@@ -17,7 +17,7 @@ from hdphrs.lookout import FAR_S
 from hdphrs.protocol.tasks import Outcome, Verdict
 from hdphrs.scheduler import dialogue
 from hdphrs.scheduler.answers import LATE_S, LEDGER_LATE_S, LONG_S, WAIT_S
-from hdphrs.scheduler.bundles import OVERDUE_S, Bundle
+from hdphrs.scheduler.bundles import OVERDUE_S, Bundle, Call
 from hdphrs.scheduler.dialogue import POLL_S
 from hdphrs.scheduler.habits import ROOM_FIRST, WORTH_S
 from hdphrs.scheduler.hub import Hub
@@ -222,6 +222,18 @@ def test_more_is_asked_for_before_the_last_task_begins_though_no_result_leaves(
     hub._execute_assigned = lambda future: heard.extend(bench.heard())  # type: ignore[method-assign]
     hub._execute(last, plain)
     assert [(kind, how) for kind, _, _, how in heard] == [(local.HUNGRY, local.AHEAD)] * asks
+
+
+@pytest.mark.parametrize("idles", [True, False])
+def test_in_the_midst_of_a_bundle_more_is_asked_for_unless_somebody_runs_nothing(bench: Bench, idles: bool) -> None:
+    hub, other = bench.hub, bench.page.line(1)
+    hub._others = [other]
+    bench.line.want(True)
+    other.run(0 if idles else 1, careful=False, again=False)
+    bundle = Bundle(1, assigned(1).spark)
+    bundle.since_s = perf_counter()
+    hub._look_ahead(Call(bundle, 0))
+    assert [how for _, _, _, how in bench.heard()] == [local.AHEAD] * (not idles)
 
 
 def test_nobody_idles_who_runs_something_or_is_about_to(bench: Bench) -> None:

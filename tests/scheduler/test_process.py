@@ -34,8 +34,10 @@ from hdphrs.wire.values import dump_result, load_outcome
 
 DEADLINE_S = 60.0
 
-
-ALLOCATOR = {"LD_PRELOAD", "GLIBC_TUNABLES", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_"}
+ALLOCATOR = {"LD_PRELOAD", "GLIBC_TUNABLES"} | {
+    f"MALLOC_{name}_" for name in ("TRIM_THRESHOLD", "MMAP_THRESHOLD", "MMAP_MAX", "TOP_PAD")
+}
+"""Variables by which a user has another allocator, or has told the one that there is what to do."""
 
 SKIPPED = (local.HUNGRY, local.READY, local.CODE, local.ABOUT, local.REUSED, local.BEHIND, local.KEEP)
 """The last: whatever child the scheduler was held up in has run for long, and is kept."""
