@@ -25,7 +25,7 @@ COMPILED = {
     ),
     "hdphrs/wire": "framing items local passing tray values",
     "hdphrs/transport": "link peer session streams tcp",
-    "hdphrs/node": "ahead books crew driver exchange link nudges scheduler",
+    "hdphrs/node": "ahead books crew driver exchange hunger link nudges scheduler",
 }
 """By package, each of which becomes one shared library; decision 33 says why no others."""
 

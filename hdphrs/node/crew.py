@@ -6,11 +6,9 @@ What lives here: `Crew`, the schedulers as the driver sees them, on real process
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import inf
 from time import perf_counter
 from typing import Any
 
@@ -20,13 +18,13 @@ from hdphrs.api.board import Board
 from hdphrs.errors import StartError
 from hdphrs.lookout import leaves_room
 from hdphrs.node.books import Books, Work
+from hdphrs.node.coroner import Coroner
 from hdphrs.node.exchange import Exchange
 from hdphrs.node.figures import LOOK_S, Figures
 from hdphrs.node.fork import Fork
-from hdphrs.node.nudges import Nudges
-from hdphrs.node.oom import OomWitness
+from hdphrs.node.hunger import Hunger
 from hdphrs.node.process import SchedulerProcess, start_scheduler
-from hdphrs.node.scheduler import NOBODY, Behind, Named, Scheduler
+from hdphrs.node.scheduler import Behind, Named, Scheduler
 from hdphrs.node.voices import Voices
 from hdphrs.protocol.events import (
     Begun,
@@ -39,12 +37,10 @@ from hdphrs.protocol.events import (
     Kept,
     Learned,
     Placed,
-    SchedulerDied,
     SchedulerUp,
 )
-from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Payload, Piece, Spark, TaskRef
+from hdphrs.protocol.tasks import NodeId, Origin, Outcome, Payload, Piece, Spark, TaskRef
 from hdphrs.wire import local
-from hdphrs.wire.bundle import is_bundle
 from hdphrs.wire.items import pack_outcome, pack_spark, unpack_piece
 from hdphrs.wire.page import LOOK, Page
 from hdphrs.wire.settings import NodeSettings, usable_cores
@@ -57,10 +53,6 @@ STILLBIRTHS_MAX = 3
 
 Handle = Callable[[Sequence[Event]], None]
 Spread = Callable[[bytes, float, bytes], None]
-
-
-STUBBORN_MAX = 1024
-"""Cancelled tasks of which it is remembered that they took an ancestor along."""
 
 
 class Crew:
@@ -86,12 +78,10 @@ class Crew:
         self._started: TaskRef | None = None
         """Has been sent to its scheduler, and the core is asked next."""
         self._stillbirths = 0
-        self._witness = OomWitness()
+        self._coroner = Coroner(settings.host)
         self._nodes: list[list[Any]] = []
         self._leaves_room = True
         """Whether looking out takes the core from nobody."""
-        self._stubborn: dict[bytes, None] = {}
-        """Paths of cancelled tasks that have taken an ancestor along."""
         self.exchange: Exchange = Exchange(self._has_time, self._has_core)
         """Serves the links of the schedulers, and others; somebody has to run it."""
         self.peers_have_time: Callable[[], bool] = lambda: True
@@ -107,16 +97,10 @@ class Crew:
         self._finished: list[tuple[str, float]] = []
         """What is to be noted of tasks that have been answered: name, and for how long it has run."""
         self._board: Board[bytes] = Board()
-        self._wanted = False
-        """Whether somebody is hungry whom the pool cannot feed."""
-        self._has_asked_ahead = False
-        """Whether somebody was hungry ahead since all have been asked."""
-        self._has_fed = False
-        """Whether somebody has got tasks since the last flush."""
         self._counters: dict[str, int] = {}
         self._stopping = False
         self._schedulers: dict[Origin, Scheduler] = {}
-        self._nudges = Nudges(self._schedulers.values())
+        self._hunger = Hunger(self._schedulers.values())
         self._unsent: dict[Scheduler, None] = {}
         """Those to whom something was posted since the last flush."""
         self._next_origin = 1
@@ -132,8 +116,7 @@ class Crew:
     def start(self, origin: Origin, sparks: Sequence[Spark]) -> None:
         """Effect `Start`."""
         scheduler = self._schedulers[origin]
-        scheduler.begin()
-        scheduler.fed = True
+        self._hunger.feed(scheduler)
         first, self._next_serial = self._next_serial, self._next_serial + len(sparks)
         if self._started is not None:
             assert sparks[0].ref == self._started, f"{self._started} was started before the core was asked"
@@ -146,7 +129,6 @@ class Crew:
                 self._post(scheduler, [local.START, [[serial, pack_spark(spark)] for serial, spark in chunk]])
         for serial, spark in enumerate(sparks, first):
             scheduler.hand(serial, spark)
-        self._has_fed = True
 
     def start_ahead(self, origin: Origin, ref: TaskRef, spark: list[Any]) -> None:
         """The effect `Start` with this one spark, packed, is sure to come next."""
@@ -184,17 +166,8 @@ class Crew:
             scheduler.replace(Named(task.name, task.path))
 
     def demand(self, wanted: bool) -> None:
-        """Effect `Demand`: set the bytes; helper threads of those that have something are asked after `NUDGE_S`."""
-        self._wanted = wanted
-        now_s = perf_counter()
-        holds = False
-        for scheduler in self._schedulers.values():
-            scheduler.process.line.want(wanted)
-            if scheduler.handed:
-                holds = True
-                scheduler.asked_s = min(scheduler.asked_s, now_s)
-        if wanted and holds:
-            self._nudges.want()
+        """Effect `Demand`."""
+        self._hunger.demand(wanted)
 
     def kept(self, pieces: Sequence[Piece]) -> None:
         """These go to the root."""
@@ -243,10 +216,7 @@ class Crew:
 
     def flush(self) -> None:
         """Send what has been posted."""
-        if self._has_fed:
-            self._has_fed = False
-            if self._wanted:  # still, for it may have been the last hungry one
-                self._nudges.want()
+        self._hunger.sent()
         for scheduler in self._unsent:
             scheduler.link.flush()
             if scheduler.stopped:
@@ -282,7 +252,7 @@ class Crew:
             self._nursery = nursery
             for scheduler in list(self._schedulers.values()):
                 nursery.start_soon(self._attend, scheduler)
-            nursery.start_soon(self._nudges.run)
+            nursery.start_soon(self._hunger.nudges.run)
 
     async def stop(self) -> None:
         """Ask all processes to end; those that run a task may still do so after `STOP_S`, see `kill`."""
@@ -359,7 +329,7 @@ class Crew:
             case [local.HUNGRY, room, ran, how]:
                 self._counters["sparks_made"] += ran
                 self._counters["tasks_run"] += ran
-                return Hungry(origin, room) if self._starves(scheduler, how) else None
+                return Hungry(origin, room) if self._hunger.starves(scheduler, how) else None
             case [local.CALLED, more, made]:
                 self._counters["tasks_run"] += more
                 self._counters["sparks_made"] += made
@@ -417,68 +387,26 @@ class Crew:
     def _bury(self, scheduler: Scheduler) -> None:
         assert self._handle is not None
         assert self._nursery is not None
-        process, host = scheduler.process, self._settings.host
-        serial = process.line.running
-        running, ended = scheduler.handed.get(serial), scheduler.ended.get(serial)
-        how = process.how_it_ended()
-        if process.process.returncode == -signal.SIGKILL and self._witness.has_risen():
-            how += ", out of memory"
+        process = scheduler.process
         del self._schedulers[scheduler.origin]
         self._unsent.pop(scheduler, None)
         self._books.bury(scheduler.origin, process.line)
         self.figures.bury(process.number, process.line)
         scheduler.kill()
-        crash = Crash(host, process.pid, how, scheduler.arguments.get(serial, ""), scheduler.speaker.errors.text())
+        what, death = self._coroner.inquire(scheduler)
         if not scheduler.ready:
             self._stillbirths += 1
             if self._stillbirths >= STILLBIRTHS_MAX:
-                raise StartError(f"scheduler processes on {host} die before they are ready: the last one {crash.how}")
-        doing, left = "while it ran no task", NOBODY
-        if running is not None:
-            doing = f"while it ran task {running.task.name}"
-        elif ended is not None:
-            doing, left = f"while it ran what task {ended.task.name} had left behind", ended
-        if scheduler.stubborn is not None:
-            doing = f"while it ran task {scheduler.stubborn.name}, which was cancelled and did not end"
-        self._say(f"scheduler process {crash.pid} on {host} {crash.how} {doing}; it is replaced")
+                die = f"scheduler processes on {self._settings.host} die before they are ready"
+                raise StartError(f"{die}: the last one {death.crash.how}")
+        self._say(f"{what}; it is replaced")
         heir = self._add(start_scheduler(self._page, process.number, self._settings))
         self._nursery.start_soon(self._attend, heir)
-        copy = None if running is None else (running.ref, running.replica)
-        blameless = scheduler.stubborn is not None
-        if scheduler.stubborn is not None and (culprit := self._blamed(scheduler, scheduler.stubborn, serial)):
-            copy, blameless = (culprit.ref, culprit.replica), False
-            how = f"{how}, because task {scheduler.stubborn.name} was cancelled and did not end"
-            crash = Crash(host, process.pid, how, "", crash.words)
-        self._handle([SchedulerDied(scheduler.origin, copy, crash, blameless, left.task.path, left.crashes)])
-
-    def _blamed(self, scheduler: Scheduler, cancelled: Named, running: int) -> Spark | None:
-        """Whose fault it is that a cancelled task has not ended, and its scheduler is replaced: nobody's, unless the
-        same task takes an ancestor along for the second time.  That would make and cancel it again, and so on for ever.
-        (What has run for too long is not made again, decision 19.)  A bundle that is charged comes back as calls alone,
-        to which nothing is charged by that (decision 16)."""
-        above = scheduler.above(cancelled.path, running)
-        if above is None or cancelled.path in self._stubborn:
-            return above
-        self._stubborn[cancelled.path] = None
-        if len(self._stubborn) > STUBBORN_MAX:
-            del self._stubborn[next(iter(self._stubborn))]
-        return above if is_bundle(above.task.path) else None
-
-    def _starves(self, scheduler: Scheduler, how: int) -> bool:
-        """A scheduler says that it is hungry; whether it still is."""
-        if how == local.AGAIN and not scheduler.hungry:
-            return False  # what it has got meanwhile it has not read
-        if how == local.AHEAD:
-            self._has_asked_ahead = True
-        elif self._wanted and (self._has_asked_ahead or how == local.AGAIN):
-            self._has_asked_ahead = False
-            self.demand(True)  # who gave nothing back, for nobody had nothing to do, may do so now
-        scheduler.fed, scheduler.hungry, scheduler.asked_s = False, True, inf
-        return True
+        self._handle([death])
 
     def _has_time(self) -> bool:
         """Whether nothing but what the exchange serves is to be done just now."""
-        return self.peers_have_time() and not self._nudges.are_due
+        return self.peers_have_time() and not self._hunger.nudges.are_due
 
     def _has_core(self) -> bool:
         """Whether the core of a scheduler can be had for a moment."""

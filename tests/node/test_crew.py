@@ -1,10 +1,9 @@
-"""When a node may look out for what its schedulers say, and what it does when one is hungry."""
+"""When a node may look out for what its schedulers say."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from math import inf
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,9 +11,7 @@ import pytest
 
 from hdphrs.node import crew
 from hdphrs.node.crew import Crew
-from hdphrs.protocol.events import Hungry
 from hdphrs.protocol.tasks import Origin
-from hdphrs.wire import local
 from hdphrs.wire.page import Page
 from hdphrs.wire.settings import NodeSettings
 
@@ -38,48 +35,3 @@ def test_it_takes_the_core_of_a_scheduler_that_waits_and_of_nobody_else(
     waits: Any = SimpleNamespace(is_idle=idle)
     one._schedulers[Origin(1)] = waits
     assert one._has_core() is has_core
-
-
-@pytest.mark.parametrize(
-    ("words", "demands"),
-    [
-        ([local.AHEAD, local.AGAIN], [False, True]),
-        ([local.NOW], [False]),
-        ([local.AHEAD, local.START, local.AGAIN], [False, None]),
-    ],
-    ids=["again", "nobody has asked ahead", "again, while something was on its way"],
-)
-def test_who_has_asked_ahead_and_runs_nothing_now_has_the_others_asked_again(
-    one: Crew, monkeypatch: pytest.MonkeyPatch, words: list[int], demands: list[bool | None]
-) -> None:
-    """What they were asked for before, they had no reason to give back."""
-    line = one._page.line(0)
-    waits: Any = SimpleNamespace(
-        origin=Origin(1), hungry=False, handed={1: None}, process=SimpleNamespace(line=line), asked_s=inf
-    )
-    one._schedulers[Origin(1)] = waits
-    one._counters.update(sparks_made=0, tasks_run=0)
-    one._wanted = True
-    monkeypatch.setattr(one._nudges, "want", lambda: None)
-    seen: list[bool | None] = []
-    for word in words:
-        if word == local.START:  # it gets something, and has not read it
-            waits.hungry = False
-            continue
-        line.demand = False
-        event = one._understand(waits, [local.HUNGRY, 2, 0, word])
-        seen.append(line.demand if event == Hungry(Origin(1), 2) else None)
-    assert seen == demands
-
-
-def test_who_runs_nothing_has_the_others_asked_again_once_if_somebody_has_asked_ahead(
-    one: Crew, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[bool] = []
-    one._wanted = True
-    monkeypatch.setattr(one, "demand", asked.append)
-    ahead: Any = SimpleNamespace(hungry=False)
-    idle: Any = SimpleNamespace(hungry=False)
-    for scheduler, how in ((ahead, local.AHEAD), (idle, local.NOW), (idle, local.NOW)):
-        assert one._starves(scheduler, how)
-    assert asked == [True]

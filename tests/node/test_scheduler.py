@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Iterator
-from io import FileIO
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
-from hdphrs.node.process import SchedulerProcess
 from hdphrs.node.scheduler import Behind, Scheduler
-from hdphrs.node.voices import Voices
-from hdphrs.protocol.tasks import PROGRAM, ROOT, Origin, Spark, Task, TaskRef
+from hdphrs.protocol.tasks import Spark
 from hdphrs.wire.bundle import bundle_path
-from hdphrs.wire.page import Page
-from hdphrs.wire.settings import Streams
+from tests.node.processless import bundle, handed, processless
 
 PARENT = b"ab"
 
@@ -25,28 +17,8 @@ PARENT = b"ab"
 @pytest.fixture
 def scheduler() -> Iterator[Scheduler]:
     """One without a process."""
-    page = Page.create(1)
-    ours, theirs = socket.socketpair()
-    errors, writing = os.pipe()
-    os.close(writing)
-    tray = FileIO(os.devnull)
-    process = SimpleNamespace(work=ours, tray=tray, line=page.line(0), errors=errors, output=None, pid=1, number=0)
-    with ours, theirs, tray:
-        yield Scheduler(Origin(0), cast(SchedulerProcess, process), Voices("host", Streams.NONE))
-    os.close(errors)
-    page.close()
-
-
-def handed(scheduler: Scheduler, serial: int, path: bytes) -> Spark:
-    """It has got a task with this path."""
-    spark = Spark(TaskRef(ROOT, PROGRAM, serial), 0, Task("f", path, b"", b""))
-    scheduler.hand(serial, spark)
-    return spark
-
-
-def bundle(scheduler: Scheduler, serial: int) -> Spark:
-    """It has got a bundle."""
-    return handed(scheduler, serial, bundle_path(b"", serial))
+    with processless() as one:
+        yield one
 
 
 def unwanted(scheduler: Scheduler, spark: Spark) -> None:

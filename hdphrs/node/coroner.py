@@ -1,0 +1,75 @@
+"""Of what a scheduler has died, and who is to blame.
+
+What lives here: `Coroner`, which says so once for each dead scheduler.  What does not: its burial, and its heir
+(`crew.py`); what a crash costs a task (`hdphrs.protocol`).
+"""
+
+from __future__ import annotations
+
+import signal
+
+from hdphrs.node.oom import OomWitness
+from hdphrs.node.scheduler import NOBODY, Named, Scheduler
+from hdphrs.protocol.events import SchedulerDied
+from hdphrs.protocol.tasks import Crash, Spark
+from hdphrs.wire.bundle import is_bundle
+
+STUBBORN_MAX = 1024
+"""Cancelled tasks of which it is remembered that they took an ancestor along."""
+
+
+class Coroner:
+    """That of one node."""
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+        self._witness = OomWitness()
+        self._stubborn: dict[bytes, None] = {}
+        """Paths of cancelled tasks that have taken an ancestor along."""
+
+    def inquire(self, scheduler: Scheduler) -> tuple[str, SchedulerDied]:
+        """A line for the user, and what the core is to hear.
+
+        Args:
+            scheduler: has been reaped, and all that it said has been heard.
+        """
+        process = scheduler.process
+        serial = process.line.running
+        running, ended = scheduler.handed.get(serial), scheduler.ended.get(serial)
+        how = process.how_it_ended()
+        if process.process.returncode == -signal.SIGKILL and self._witness.has_risen():
+            how += ", out of memory"
+        doing, left = "while it ran no task", NOBODY
+        if running is not None:
+            doing = f"while it ran task {running.task.name}"
+        elif ended is not None:
+            doing, left = f"while it ran what task {ended.task.name} had left behind", ended
+        copy = None if running is None else (running.ref, running.replica)
+        crash = Crash(
+            self._host, process.pid, how, scheduler.arguments.get(serial, ""), scheduler.speaker.errors.text()
+        )
+        stubborn = scheduler.stubborn
+        blameless = stubborn is not None
+        if stubborn is not None:
+            doing = f"while it ran task {stubborn.name}, which was cancelled and did not end"
+            if culprit := self._blamed(scheduler, stubborn, serial):
+                copy, blameless = (culprit.ref, culprit.replica), False
+                why = f"{how}, because task {stubborn.name} was cancelled and did not end"
+                crash = Crash(self._host, process.pid, why, "", crash.words)
+        return (
+            f"scheduler process {process.pid} on {self._host} {how} {doing}",
+            SchedulerDied(scheduler.origin, copy, crash, blameless, left.task.path, left.crashes),
+        )
+
+    def _blamed(self, scheduler: Scheduler, cancelled: Named, running: int) -> Spark | None:
+        """Whose fault it is that a cancelled task has not ended, and its scheduler is replaced: nobody's, unless the
+        same task takes an ancestor along for the second time.  That would make and cancel it again, and so on for ever.
+        (What has run for too long is not made again, decision 19.)  A bundle that is charged comes back as calls alone,
+        to which nothing is charged by that (decision 16)."""
+        above = scheduler.above(cancelled.path, running)
+        if above is None or cancelled.path in self._stubborn:
+            return above
+        self._stubborn[cancelled.path] = None
+        if len(self._stubborn) > STUBBORN_MAX:
+            del self._stubborn[next(iter(self._stubborn))]
+        return above if is_bundle(above.task.path) else None
