@@ -30,6 +30,9 @@ LAST_WORDS_CHARS_MAX = 160
 
 HANGS = "hangs"
 
+FORGOTTEN = ("VIRTUAL_ENV", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
+"""Variables of ours that would send a system to another Python, or have each process compile what it imports."""
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -116,7 +119,7 @@ def environment(ours: Mapping[str, str], how: System, folder: str) -> dict[str, 
     """What a system's processes get: its folder, the way to these benchmarks, and no words with the world outside."""
     path = f"{VENVS / how.venv / 'bin'}:{ours.get('PATH', '')}"
     quiet = {"RAY_USAGE_STATS_ENABLED": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    kept = {name: value for name, value in ours.items() if name not in ("VIRTUAL_ENV", "PYTHONHOME")}
+    kept = {name: value for name, value in ours.items() if name not in FORGOTTEN}
     return kept | quiet | {"PATH": path, "PYTHONPATH": str(way()), FOLDER_VARIABLE: folder}
 
 
