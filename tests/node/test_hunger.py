@@ -3,41 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
-from math import inf
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
+import trio
+from trio.testing import MockClock
 
 from hdphrs.node.hunger import Hunger
-from hdphrs.node.nudges import Nudges
+from hdphrs.node.scheduler import Scheduler
 from hdphrs.wire import local
-from hdphrs.wire.page import Line, Page
-
-
-class Waiting:
-    """Stands in for a scheduler that has a task, and has been hungry."""
-
-    def __init__(self, line: Line) -> None:
-        self.process = SimpleNamespace(line=line)
-        self.handed = {1: None}
-        self.hungry = False
-        self.fed = False
-        self.asked_s = inf
-
-    def begin(self) -> None:
-        self.hungry = False
+from tests.node.processless import handed, processless
 
 
 @pytest.fixture
-def line() -> Iterator[Line]:
-    with closing(Page.create(1)) as page:
-        yield page.line(0)
+def scheduler() -> Iterator[Scheduler]:
+    """One that has a task."""
+    with processless() as one:
+        handed(one, 1, b"a")
+        yield one
+
+
+def asked_after(words: list[int], scheduler: Scheduler, *, wanted: bool) -> list[bool | None]:
+    """Whether all are asked again after each word of hunger; None if the word does not count."""
+
+    async def main() -> list[bool | None]:  # nudges know what time it is
+        hunger = Hunger([scheduler])
+        hunger.demand(wanted)
+        seen: list[bool | None] = []
+        for word in words:
+            if word == local.START:  # it gets something, and has not read it
+                hunger.feed(scheduler)
+                continue
+            scheduler.process.line.demand = False
+            seen.append(scheduler.process.line.demand if hunger.starves(scheduler, word) else None)
+        return seen
+
+    return trio.run(main, clock=MockClock())
 
 
 @pytest.mark.parametrize(
-    ("words", "demands"),
+    ("words", "asked"),
     [
         ([local.AHEAD, local.AGAIN], [False, True]),
         ([local.NOW], [False]),
@@ -47,26 +51,11 @@ def line() -> Iterator[Line]:
     ids=["again", "nobody has asked ahead", "again, while something was on its way", "once"],
 )
 def test_who_has_asked_ahead_and_runs_nothing_now_has_the_others_asked_again(
-    line: Line, words: list[int], demands: list[bool | None]
+    scheduler: Scheduler, words: list[int], asked: list[bool | None]
 ) -> None:
     """What they were asked for before, they had no reason to give back."""
-    one: Any = Waiting(line)
-    hunger = Hunger([one])
-    hunger.nudges = cast(Nudges, SimpleNamespace(want=lambda: None))  # trio does not run
-    hunger.demand(True)
-    seen: list[bool | None] = []
-    for word in words:
-        if word == local.START:  # it gets something, and has not read it
-            hunger.feed(one)
-            continue
-        line.demand = False
-        seen.append(line.demand if hunger.starves(one, word) else None)
-    assert seen == demands
+    assert asked_after(words, scheduler, wanted=True) == asked
 
 
-def test_nobody_is_asked_again_if_nobody_is_hungry_whom_the_pool_cannot_feed(line: Line) -> None:
-    one: Any = Waiting(line)
-    hunger = Hunger([one])
-    for word in (local.AHEAD, local.AGAIN):
-        assert hunger.starves(one, word)
-    assert not line.demand
+def test_nobody_is_asked_again_if_nobody_is_hungry_whom_the_pool_cannot_feed(scheduler: Scheduler) -> None:
+    assert asked_after([local.AHEAD, local.AGAIN], scheduler, wanted=False) == [False, False]
