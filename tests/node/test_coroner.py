@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import signal
 
 import pytest
 
 from hdphrs.node import coroner
 from hdphrs.node.coroner import Coroner
+from hdphrs.node.oom import OomWitness
 from hdphrs.node.scheduler import Named, Scheduler
 from hdphrs.protocol.tasks import Crash
-from tests.node.processless import STATUS, bundle, handed, processless
+from tests.node.processless import STATUS, bundle, handed
 
 HOW = f"exited with status {STATUS}"
-
-
-@pytest.fixture
-def scheduler() -> Iterator[Scheduler]:
-    """One that has died."""
-    with processless() as one:
-        yield one
 
 
 def cancelled(scheduler: Scheduler, path: bytes) -> None:
@@ -83,3 +77,15 @@ def test_only_so_many_cancelled_tasks_are_remembered(scheduler: Scheduler, monke
         cancelled(scheduler, path)
         deaths.append(here.inquire(scheduler)[1].blameless)
     assert deaths == [True, True, True]
+
+
+def test_a_kill_is_for_want_of_memory_if_the_kernel_has_killed_for_that(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OomWitness, "has_risen", lambda self: True)
+    here = Coroner("here")
+    seen = []
+    for status in (STATUS, -signal.SIGKILL):
+        scheduler.process.process.returncode = status
+        seen.append(here.inquire(scheduler)[1].crash.how)
+    assert seen == [HOW, f"{HOW}, out of memory"]

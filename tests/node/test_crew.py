@@ -1,4 +1,4 @@
-"""When a node may look out for what its schedulers say."""
+"""When a node may look out for what its schedulers say, and what it hears in a word of hunger."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ import pytest
 
 from hdphrs.node import crew
 from hdphrs.node.crew import Crew
+from hdphrs.node.scheduler import Scheduler
+from hdphrs.protocol.events import Hungry
 from hdphrs.protocol.tasks import Origin
+from hdphrs.wire import local
 from hdphrs.wire.page import Page
 from hdphrs.wire.settings import NodeSettings
 
@@ -35,3 +38,13 @@ def test_it_takes_the_core_of_a_scheduler_that_waits_and_of_nobody_else(
     waits: Any = SimpleNamespace(is_idle=idle)
     one._schedulers[Origin(1)] = waits
     assert one._has_core() is has_core
+
+
+def test_hunger_has_its_room_and_what_ran_meanwhile_counts_even_if_the_hunger_does_not(
+    one: Crew, scheduler: Scheduler
+) -> None:
+    one._counters.update(sparks_made=0, tasks_run=0)
+    assert one._understand(scheduler, [local.HUNGRY, 2, 3, local.NOW]) == Hungry(scheduler.origin, 2)
+    scheduler.begin()
+    assert one._understand(scheduler, [local.HUNGRY, 2, 4, local.AGAIN]) is None
+    assert one._counters == {"sparks_made": 7, "tasks_run": 7}

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from hdphrs.node.scheduler import Behind, Scheduler
 from hdphrs.protocol.tasks import Spark
 from hdphrs.wire.bundle import bundle_path
-from tests.node.processless import bundle, handed, processless
+from tests.node.processless import bundle, handed
 
 PARENT = b"ab"
-
-
-@pytest.fixture
-def scheduler() -> Iterator[Scheduler]:
-    """One without a process."""
-    with processless() as one:
-        yield one
 
 
 def unwanted(scheduler: Scheduler, spark: Spark) -> None:
