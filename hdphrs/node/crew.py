@@ -360,6 +360,12 @@ class Crew:
                 assert self._spread is not None
                 self._spread(topic, rank, find)
                 return None
+            case [local.IMPORTED, *_]:
+                if self._leaves_room:
+                    for other in self._schedulers.values():
+                        if other is not scheduler:
+                            self._post(other, message)
+                return None
             case [local.SAID, items]:
                 scheduler.speaker.said(items)
                 return None

@@ -7,19 +7,19 @@ the link (`mail.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from time import perf_counter
 
 from hdphrs.api import future as fast
 from hdphrs.api.places import Roster
 from hdphrs.lookout import look_out_s
-from hdphrs.protocol.tasks import Outcome, Payload
+from hdphrs.protocol.tasks import Outcome
 from hdphrs.scheduler.answers import COST, Answers
 from hdphrs.scheduler.bundles import Bundles, assigned
 from hdphrs.scheduler.end import flush_streams, leave
 from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.finds import Finds
 from hdphrs.scheduler.habits import Habits
+from hdphrs.scheduler.imports import Imports
 from hdphrs.scheduler.keep import Keeper
 from hdphrs.scheduler.mail import Mail
 from hdphrs.scheduler.meter import Meter, Share
@@ -29,6 +29,7 @@ from hdphrs.scheduler.timers import Timers
 from hdphrs.scheduler.voice import Voice
 from hdphrs.scheduler.waiting import Waiting
 from hdphrs.wire import local
+from hdphrs.wire.code import CodeShelf
 from hdphrs.wire.said import WANTED
 from hdphrs.wire.settings import usable_cores
 
@@ -52,12 +53,13 @@ class Dialogue:
         timers: Timers,
         meter: Meter,
         strands: Strands | None,
-        teach: Callable[[bytes, Payload], None],
+        shelf: CodeShelf,
+        imports: Imports,
         finds: Finds,
         voice: Voice,
         roster: Roster,
     ) -> None:
-        """Who has something to say, and whom something may be said to; `teach` takes code that arrives."""
+        """Who has something to say, and whom something may be said to."""
         self._mail = mail
         self._exporter = exporter
         self._habits = habits
@@ -69,7 +71,8 @@ class Dialogue:
         self._timers = timers
         self._meter = meter
         self._strands = strands
-        self._teach = teach
+        self._shelf = shelf
+        self._imports = imports
         self._finds = finds
         self._voice = voice
         self._roster = roster
@@ -138,7 +141,7 @@ class Dialogue:
                     self._stopper.stop_copies(copies)
                     self._waiting.wake_all()
                 case [local.CODE, digest, data]:
-                    self._teach(digest, data)
+                    self._shelf.teach(digest, data)
                 case [local.NODES, nodes]:
                     self._roster.hear(nodes)
                     self._keeper.nodes = len(nodes)
@@ -148,6 +151,8 @@ class Dialogue:
                         self._voice.want(find)
                     else:
                         self._finds.hear(topic, rank, find)
+                case [local.IMPORTED, path, names]:
+                    self._imports.hear(path, names)
                 case [local.QUIT]:
                     leave()
                 case _:

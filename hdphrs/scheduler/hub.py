@@ -37,6 +37,7 @@ from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.finds import Finds
 from hdphrs.scheduler.habits import SOON_S, WORTH_S, Habits
 from hdphrs.scheduler.helper import Helper
+from hdphrs.scheduler.imports import Imports
 from hdphrs.scheduler.keep import Keeper
 from hdphrs.scheduler.mail import Mail
 from hdphrs.scheduler.meter import Meter, Share
@@ -122,6 +123,7 @@ class Hub:
         self._stopper = Stopper(self._exporter, self._meter, line, self._bundles, answer=self._answers.add, tell=tell)
         self._habits = Habits()
         finds = Finds(tell)
+        self._imports = Imports(tell)
         self._dialogue = Dialogue(
             self._mail,
             self._exporter,
@@ -134,7 +136,8 @@ class Hub:
             self._timers,
             self._meter,
             self._strands,
-            self._shelf.teach,
+            self._shelf,
+            self._imports,
             finds,
             self.voice,
             roster,
@@ -308,6 +311,7 @@ class Hub:
             self._strands.begin(account)
         self._turn.enter(future, None)  # it is not the work of this task to load what others need too
         at_s = None
+        self._imports.begin()
         try:
             if task.code:
                 self._shelf.function(task.name, task.code)
@@ -317,6 +321,7 @@ class Hub:
             packed = pack_outcome(dump_error(task.name, refusal))
         else:
             took_s = perf_counter() - began_s
+            self._imports.end()
             if future.careful:
                 self._tell([local.ABOUT, future.serial, summary(args, kwargs)])
             self._meter.enter(account, perf_counter() - (took_s if took_s > LIGHT_S else 0.0))
@@ -389,7 +394,10 @@ class Hub:
             self._waiting.wake_all()
             if self._stacks.ready:
                 return
-        self._dialogue.receive(block=True)
+        if self._imports and not self._mail.has_come:
+            self._imports.go_on()
+        else:
+            self._dialogue.receive(block=not self._imports)
 
     def _somebody_idles(self) -> bool:
         """Whether another scheduler of the node runs nothing."""

@@ -299,7 +299,7 @@ class CodeShelf:
         self._book.recursion_limit = max(self._book.recursion_limit, limit)
         # A spawned call takes three frames (function, get, and the C stack's counter) where a plain one takes one.
         sys.setrecursionlimit(max(sys.getrecursionlimit(), 3 * limit + 1000))
-        _extend_path(path)
+        extend_path(path)
         function: Callable[..., Any] = loads(data)
         self._book.adopt(function, digest)
         self._functions[digest] = function
@@ -333,7 +333,7 @@ class _Elsewhere:
 
 def load_elsewhere(path: list[str], data: bytes) -> Any:
     """Unpickle what refers to modules that a program has made known to its process only."""
-    _extend_path(path)
+    extend_path(path)
     return loads(data)
 
 
@@ -344,7 +344,8 @@ def _with_path(data: bytes) -> bytes:
     return dumps(_Elsewhere(path, data)) if path else data
 
 
-def _extend_path(path: Iterable[str]) -> None:
+def extend_path(path: Iterable[str]) -> None:
+    """Find modules where another process finds them too."""
     sys.path.extend(entry for entry in path if entry not in sys.path)
 
 

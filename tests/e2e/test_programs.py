@@ -7,6 +7,7 @@ import signal
 
 import pytest
 
+from hdphrs.wire.settings import usable_cores
 from tests.e2e.harness import DEADLINE_S, GONE_S, HEARS_CTRL_C, SOON_S, Cluster, eventually
 
 
@@ -95,6 +96,32 @@ def test_helper_modules_beside_the_program_are_found(cluster: Cluster) -> None:
         """
     )
     assert cluster.run(program).stdout == "12\ncaught x\n"
+
+
+@pytest.mark.skipif(usable_cores() < 2, reason="what has nothing to do would take the core of what has")
+def test_a_scheduler_imports_what_another_one_of_its_node_has_needed(cluster: Cluster) -> None:
+    """The last of the three processes that import the module never gets a task."""
+    cluster.write(
+        """
+        import os, time
+        from pathlib import Path
+        IMPORTS = Path(__file__).with_name("imports.txt")
+        with IMPORTS.open("a") as file: file.write(f"{os.getpid()}\\n")
+        def main(deadline_s):
+            end_s = time.monotonic() + deadline_s
+            while (count := len(set(IMPORTS.read_text().split()))) < 3 and time.monotonic() < end_s: time.sleep(0.01)
+            return count
+        """,
+        "needed.py",
+    )
+    program = cluster.write(
+        f"""
+        import hdphrs, needed
+        print(hdphrs.run(needed.main, {SOON_S}))
+        """
+    )
+    completed = cluster.run("--cores", 2, program)
+    assert (completed.stdout, completed.returncode) == ("3\n", 0), completed.stderr
 
 
 def test_any_thread_of_the_program_may_spawn_and_get(cluster: Cluster) -> None:

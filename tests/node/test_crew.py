@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +17,7 @@ from hdphrs.protocol.tasks import Origin
 from hdphrs.wire import local
 from hdphrs.wire.page import Page
 from hdphrs.wire.settings import NodeSettings
+from tests.node.processless import processless
 
 
 @pytest.fixture
@@ -48,3 +49,16 @@ def test_hunger_has_its_room_and_what_ran_meanwhile_counts_even_if_the_hunger_do
     scheduler.begin()
     assert one._understand(scheduler, [local.HUNGRY, 2, 4, local.AGAIN]) is None
     assert one._counters == {"sparks_made": 7, "tasks_run": 7}
+
+
+@pytest.mark.parametrize(("cores", "hear"), [(3, [1, 0, 1]), (2, [0, 0, 0])])
+def test_what_one_has_imported_the_others_are_told_if_each_has_a_core(
+    one: Crew, monkeypatch: pytest.MonkeyPatch, cores: int, hear: list[int]
+) -> None:
+    monkeypatch.setattr(crew, "usable_cores", lambda: cores)
+    one.tell_nodes([[0, "here", 3]])
+    with ExitStack() as stack:
+        three = [stack.enter_context(processless()) for _ in hear]
+        one._schedulers.update({Origin(number): each for number, each in enumerate(three, 1)})
+        assert one._understand(three[1], [local.IMPORTED, ["/there"], ["module"]]) is None
+        assert [each.link._posted for each in three] == [[[local.IMPORTED, ["/there"], ["module"]]] * n for n in hear]

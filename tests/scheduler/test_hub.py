@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import socket
 from collections.abc import Iterator
@@ -277,6 +278,27 @@ def test_what_has_just_been_read_has_not_come_again(bench: Bench, monkeypatch: p
     assert bench.hub._has_nothing
     now_s[0] += 2 * POLL_S
     assert not bench.hub._has_nothing
+
+
+def test_who_has_nothing_to_do_imports_what_others_have_and_looks_for_tasks_meanwhile(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = bench.hub
+    imported: list[str] = []
+    monkeypatch.setattr(builtins, "__import__", lambda name, *_: imported.append(name))
+    bench.say([local.IMPORTED, [], ["ahead_one", "ahead_two"]])
+    assert imported == [], "not while it hears of it"
+    hub._starve()
+    assert imported == ["ahead_one"]
+    bench.node.send([local.START, []])
+    bench.line.post()
+    hub._starve()
+    assert imported == ["ahead_one"]
+    assert not hub._dialogue.is_hungry, "it has been read"
+    bench.line.post()  # nothing has come, though it seemed so: it does not wait for more
+    for _ in range(2):
+        hub._starve()
+    assert imported == ["ahead_one", "ahead_two"]
 
 
 @pytest.mark.parametrize(("cores", "for_s"), [(1, 0.0), (2, FAR_S)])
