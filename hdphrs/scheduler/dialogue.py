@@ -117,11 +117,15 @@ class Dialogue:
         ran, self._reported = fast.here.ran - self._reported, fast.here.ran
         return [[local.HUNGRY, self._habits.room, ran, how]]
 
-    def receive(self, *, block: bool) -> None:
-        """In the main thread: deal with what has come; if `block`, wait for something, or until a timer is due."""
+    def receive(self, *, block: bool, for_s: float | None = None) -> bool:
+        """In the main thread: deal with what has come; if `block`, wait for something, for so many seconds at most if
+        that is said, or until a timer is due.  Returns whether something has come."""
         if not block and not self._mail.has_come:
-            return
-        messages = self._mail.fetch(block=block, for_s=self._timers.left_s() if block and self._timers.calls else None)
+            return False
+        timer_s = self._timers.left_s() if block and self._timers.calls else None
+        if timer_s is not None:
+            for_s = timer_s if for_s is None else min(for_s, timer_s)
+        messages = self._mail.fetch(block=block, for_s=for_s)
         self._read_s = perf_counter()
         for message in messages:
             match message:
@@ -157,6 +161,7 @@ class Dialogue:
                     leave()
                 case _:
                     raise AssertionError(f"not a message for a scheduler: {message!r}")
+        return bool(messages)
 
     def _deliver(self, slot: int, outcome: Outcome, share: Share) -> None:
         first, full = self._exporter.arrived(slot, outcome)

@@ -394,10 +394,10 @@ class Hub:
             self._waiting.wake_all()
             if self._stacks.ready:
                 return
-        if self._imports and not self._mail.has_come:
+        if self._dialogue.receive(block=True, for_s=self._imports.patience_s):
+            self._imports.rest()
+        elif self._imports:
             self._imports.go_on()
-        else:
-            self._dialogue.receive(block=not self._imports)
 
     def _somebody_idles(self) -> bool:
         """Whether another scheduler of the node runs nothing."""

@@ -20,6 +20,11 @@ SHORT_S = 0.1
 arrives meanwhile would wait for it."""
 
 
+REST_S = 50e-3
+"""For how long nothing must have come before a scheduler begins to import: where tasks follow each other, it would keep
+the next one waiting."""
+
+
 class Imports:
     """Those of one scheduler, in its main thread."""
 
@@ -28,6 +33,7 @@ class Imports:
         self._tell = tell
         self._known = 0
         self._since_s = 0.0
+        self._rest_s = REST_S
         self._ahead: dict[str, None] = {}
         """Modules that others have needed, in the order in which they had them: each after those that it imports."""
 
@@ -46,6 +52,15 @@ class Imports:
         extend_path(path)
         self._ahead.update(dict.fromkeys(names))
 
+    @property
+    def patience_s(self) -> float | None:
+        """How long to wait for something to come before it goes on; None for ever."""
+        return self._rest_s if self._ahead else None
+
+    def rest(self) -> None:
+        """Something has come: not before nothing has for a while does it go on."""
+        self._rest_s = REST_S
+
     def __bool__(self) -> bool:
         """Whether there is something to import."""
         return bool(self._ahead)
@@ -54,6 +69,7 @@ class Imports:
         """Import one module, and nothing else: what it imports itself came before it."""
         name = next(iter(self._ahead))
         del self._ahead[name]
+        self._rest_s = 0.0
         if name not in sys.modules:
             try:
                 __import__(name)

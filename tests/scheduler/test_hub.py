@@ -22,6 +22,7 @@ from hdphrs.scheduler.bundles import OVERDUE_S, Bundle, Call
 from hdphrs.scheduler.dialogue import POLL_S
 from hdphrs.scheduler.habits import ROOM_FIRST, WORTH_S
 from hdphrs.scheduler.hub import Hub
+from hdphrs.scheduler.imports import REST_S
 from hdphrs.scheduler.note import plain
 from hdphrs.scheduler.turn import TURN_S
 from hdphrs.wire import local
@@ -295,10 +296,11 @@ def test_who_has_nothing_to_do_imports_what_others_have_and_looks_for_tasks_mean
     hub._starve()
     assert imported == ["ahead_one"]
     assert not hub._dialogue.is_hungry, "it has been read"
-    bench.line.post()  # nothing has come, though it seemed so: it does not wait for more
-    for _ in range(2):
-        hub._starve()
+    assert hub._imports.patience_s == REST_S, "where one task came, another may follow"
+    bench.line.post()  # nothing has come, though it seems so
+    hub._starve()
     assert imported == ["ahead_one", "ahead_two"]
+    assert hub._imports.patience_s is None, "it waits for as long as it takes"
 
 
 @pytest.mark.parametrize(("cores", "for_s"), [(1, 0.0), (2, FAR_S)])

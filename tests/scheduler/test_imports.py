@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hdphrs.scheduler import imports
-from hdphrs.scheduler.imports import SHORT_S, Imports
+from hdphrs.scheduler.imports import REST_S, SHORT_S, Imports
 from hdphrs.wire import local
 
 Write = Callable[..., str]
@@ -87,13 +87,15 @@ def test_nor_is_what_others_do_not_find_by_its_name(
 def test_what_others_have_imported_is_imported_one_module_at_a_time(write: Write) -> None:
     below, above = write("ahead_below"), write("ahead_above", "import ahead_below")
     one = Imports(lambda message: None)
-    assert not one
+    assert (bool(one), one.patience_s) == (False, None)
     one.hear([], ["os", below, above])
+    assert one.patience_s == REST_S
     one.hear([], [above])
     steps = []
     while one:
         one.go_on()
         steps.append((below in sys.modules, above in sys.modules))
+        assert one.patience_s == (0.0 if one else None)
     assert steps == [(False, False), (True, False), (True, True)]
 
 
