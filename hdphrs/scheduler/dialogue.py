@@ -7,12 +7,13 @@ the link (`mail.py`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import perf_counter
 
 from hdphrs.api import future as fast
 from hdphrs.api.places import Roster
 from hdphrs.lookout import look_out_s
-from hdphrs.protocol.tasks import Outcome
+from hdphrs.protocol.tasks import Outcome, Payload
 from hdphrs.scheduler.answers import COST, Answers
 from hdphrs.scheduler.bundles import Bundles, assigned
 from hdphrs.scheduler.end import flush_streams, leave
@@ -29,7 +30,6 @@ from hdphrs.scheduler.timers import Timers
 from hdphrs.scheduler.voice import Voice
 from hdphrs.scheduler.waiting import Waiting
 from hdphrs.wire import local
-from hdphrs.wire.code import CodeShelf
 from hdphrs.wire.said import WANTED
 from hdphrs.wire.settings import usable_cores
 
@@ -53,13 +53,13 @@ class Dialogue:
         timers: Timers,
         meter: Meter,
         strands: Strands | None,
-        shelf: CodeShelf,
+        teach: Callable[[bytes, Payload], None],
         imports: Imports,
         finds: Finds,
         voice: Voice,
         roster: Roster,
     ) -> None:
-        """Who has something to say, and whom something may be said to."""
+        """Who has something to say, and whom something may be said to; `teach` takes code that arrives."""
         self._mail = mail
         self._exporter = exporter
         self._habits = habits
@@ -71,7 +71,7 @@ class Dialogue:
         self._timers = timers
         self._meter = meter
         self._strands = strands
-        self._shelf = shelf
+        self._teach = teach
         self._imports = imports
         self._finds = finds
         self._voice = voice
@@ -145,7 +145,7 @@ class Dialogue:
                     self._stopper.stop_copies(copies)
                     self._waiting.wake_all()
                 case [local.CODE, digest, data]:
-                    self._shelf.teach(digest, data)
+                    self._teach(digest, data)
                 case [local.NODES, nodes]:
                     self._roster.hear(nodes)
                     self._keeper.nodes = len(nodes)

@@ -136,7 +136,7 @@ class Hub:
             self._timers,
             self._meter,
             self._strands,
-            self._shelf,
+            self._shelf.teach,
             self._imports,
             finds,
             self.voice,

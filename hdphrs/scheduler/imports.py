@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from hdphrs.wire import local
-from hdphrs.wire.code import extend_path
+from hdphrs.wire.search_path import extend_path
 
 SHORT_S = 0.1
 """What takes longer to import is nobody's business but theirs who need it: it may take as much memory, and a task that

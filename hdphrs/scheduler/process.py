@@ -24,6 +24,7 @@ from typing import NoReturn
 from hdphrs.api import future as fast
 from hdphrs.wire.local import Link
 from hdphrs.wire.page import Page
+from hdphrs.wire.search_path import extend_path
 from hdphrs.wire.stacks import THREAD_STACK_BYTES
 from hdphrs.wire.tray import Tray
 
@@ -82,7 +83,7 @@ def serve(words: Sequence[str], path: Sequence[str], node: int) -> NoReturn:
     """
     die_with(node)
     outlast_sigterm()
-    sys.path.extend(entry for entry in path if entry and entry not in sys.path)
+    extend_path(filter(None, path))
     lines, line, mode, ledger, memory, voice, explain, work, control, tray, page = words
     faulthandler.enable(all_threads=False)
     keep_freed_memory()

@@ -31,7 +31,7 @@ import sys
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from hashlib import blake2b
 from types import FunctionType
@@ -45,6 +45,7 @@ from hdphrs.wire import values
 from hdphrs.wire.bulk import bulk_of
 from hdphrs.wire.capture import Watch, is_constant
 from hdphrs.wire.pickling import Cached, dumps, loads
+from hdphrs.wire.search_path import extend_path
 from hdphrs.wire.values import arguments_of, dump_arguments, load_call, load_payload, reason, too_large
 
 INLINE = b""
@@ -342,11 +343,6 @@ def _with_path(data: bytes) -> bytes:
     installed = (sys.prefix, sys.base_prefix)
     path = [entry for entry in sys.path if entry and not entry.startswith(installed)]
     return dumps(_Elsewhere(path, data)) if path else data
-
-
-def extend_path(path: Iterable[str]) -> None:
-    """Find modules where another process finds them too."""
-    sys.path.extend(entry for entry in path if entry not in sys.path)
 
 
 def _is_named(function: Callable[..., Any]) -> bool:
