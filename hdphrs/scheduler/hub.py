@@ -394,7 +394,7 @@ class Hub:
             self._waiting.wake_all()
             if self._stacks.ready:
                 return
-        if self._dialogue.receive(block=True, for_s=self._imports.patience_s):
+        if self._dialogue.receive(block=True, for_s=self._imports.patience_s) or self._timers.left_s() == 0.0:
             self._imports.rest()
         elif self._imports:
             self._imports.go_on()

@@ -19,7 +19,6 @@ SHORT_S = 0.1
 """What takes longer to import is nobody's business but theirs who need it: it may take as much memory, and a task that
 arrives meanwhile would wait for it."""
 
-
 REST_S = 50e-3
 """For how long nothing must have come before a scheduler begins to import: where tasks follow each other, it would keep
 the next one waiting."""
@@ -45,7 +44,8 @@ class Imports:
         """It has been; the others are told of the modules that it took."""
         if len(sys.modules) > self._known and perf_counter() - self._since_s <= SHORT_S:
             names = [name for name, module in list(sys.modules.items())[self._known :] if _is_found(module)]
-            self._tell([local.IMPORTED, [entry for entry in sys.path if type(entry) is str], names])
+            if names:
+                self._tell([local.IMPORTED, [entry for entry in sys.path if type(entry) is str], names])
 
     def hear(self, path: Iterable[str], names: Iterable[str]) -> None:
         """Another scheduler of the node, with this `sys.path`, has imported these to load a task."""
@@ -58,7 +58,7 @@ class Imports:
         return self._rest_s if self._ahead else None
 
     def rest(self) -> None:
-        """Something has come: not before nothing has for a while does it go on."""
+        """Something has come, or a timer is due: not before nothing has for a while does it go on."""
         self._rest_s = REST_S
 
     def __bool__(self) -> bool:

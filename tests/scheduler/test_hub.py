@@ -303,6 +303,21 @@ def test_who_has_nothing_to_do_imports_what_others_have_and_looks_for_tasks_mean
     assert hub._imports.patience_s is None, "it waits for as long as it takes"
 
 
+def test_a_task_whose_time_has_come_goes_before_what_is_imported_ahead(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = bench.hub
+    imported: list[str] = []
+    monkeypatch.setattr(builtins, "__import__", lambda name, *_: imported.append(name))
+    bench.say([local.IMPORTED, [], ["ahead_one", "ahead_two"]])
+    hub._starve()
+    timer = hub._timers.add(0.0, lambda: None)
+    hub._starve()
+    assert imported == ["ahead_one"]
+    assert hub._imports.patience_s == REST_S
+    hub._timers.drop(timer)
+
+
 @pytest.mark.parametrize(("cores", "for_s"), [(1, 0.0), (2, FAR_S)])
 def test_who_hears_of_other_nodes_looks_out_for_longer_or_not_at_all(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, cores: int, for_s: float

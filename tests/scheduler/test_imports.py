@@ -79,6 +79,8 @@ def test_nor_is_what_others_do_not_find_by_its_name(
     one.begin()
     sys.modules["ahead_made"] = ModuleType("ahead_made")
     sys.modules["ahead_lazy"] = Lazy("ahead_lazy")
+    one.end()
+    assert said == [], "then there is nothing to tell"
     __import__(write("ahead_plain"))
     one.end()
     assert said == [[local.IMPORTED, found(), ["ahead_plain"]]]

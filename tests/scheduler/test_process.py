@@ -39,7 +39,7 @@ ALLOCATOR = {"LD_PRELOAD", "GLIBC_TUNABLES"} | {
 }
 """Variables by which a user has another allocator, or has told the one that there is what to do."""
 
-SKIPPED = (local.HUNGRY, local.READY, local.CODE, local.ABOUT, local.REUSED, local.BEHIND, local.KEEP, local.IMPORTED)
+SKIPPED = (local.HUNGRY, local.READY, local.CODE, local.ABOUT, local.REUSED, local.BEHIND, local.IMPORTED, local.KEEP)
 """The last: whatever child the scheduler was held up in has run for long, and is kept."""
 
 
