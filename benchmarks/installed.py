@@ -71,7 +71,9 @@ def as_installed() -> Iterator[None]:
     if is_stale(folder):
         raise BenchmarkError(STALE)
     before = launch.python, launch.surroundings
-    launch.python, launch.surroundings = str(python), os.environ | {"PYTHONSAFEPATH": "1", "PYTHONPATH": str(way())}
+    surroundings = launch.for_another_python(os.environ)
+    launch.python = str(python)
+    launch.surroundings = surroundings | {"PYTHONSAFEPATH": "1", "PYTHONPATH": str(way())}
     try:
         yield
     finally:

@@ -19,6 +19,9 @@ DEADLINE_S = 600.0
 
 HDPHRS_RUN = ("-m", "hdphrs", "run")
 
+FORGOTTEN = ("VIRTUAL_ENV", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
+"""Variables of ours that would send a program to another Python, or have each process compile what it imports."""
+
 python = sys.executable
 """Of which hdphrs is measured; `installed.as_installed` has another."""
 surroundings: Mapping[str, str] = os.environ
@@ -71,6 +74,11 @@ def launch(arguments: Sequence[str], folder: Path = REPOSITORY, more: Mapping[st
     if done.returncode != 0 or not lines:
         raise BenchmarkError(f"exit status {done.returncode} of: {' '.join(command)}\n{done.stderr}")
     return Run(started_at, seconds, lines[-1], children_cpu_s() - start_cpu_s)
+
+
+def for_another_python(ours: Mapping[str, str]) -> dict[str, str]:
+    """Our environment, as a program gets it that runs under another Python than this one."""
+    return {name: value for name, value in ours.items() if name not in FORGOTTEN}
 
 
 def children_cpu_s() -> float:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from benchmarks.compare.document import marks, put, room
 from benchmarks.compare.install import install
 from benchmarks.compare.launch import Outcome, run_job
 from benchmarks.compare.processes import wait_for_quiet
@@ -23,6 +24,9 @@ from benchmarks.compare.workloads import FULL, LEAST, LESS, TINY, WORKLOADS
 from benchmarks.launch import REPOSITORY
 
 RunJob = Callable[[str, System, str, str | None], Outcome]
+
+TABLES = "peers"
+"""As documents know them."""
 
 
 def main(arguments: Sequence[str], run: RunJob = run_job) -> int:
@@ -47,7 +51,10 @@ def main(arguments: Sequence[str], run: RunJob = run_job) -> int:
                     results.append(Result(number, round(os.getloadavg()[0], 2), job))
                     if options.json:
                         write_results(options.json, results, facts)
-    print(markdown(results))
+    tables = markdown(results)
+    print(tables)
+    if options.write:
+        put(options.write, TABLES, tables)
     if options.plots:
         python = VENVS / BASE / "bin" / "python"
         command = [python, "-m", "benchmarks.compare.plots", options.json.resolve(), options.plots.resolve()]
@@ -67,6 +74,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="add the results to those in FILE")
     parser.add_argument("--plots", type=Path, metavar="FOLDER", help="draw what FILE has")
     parser.add_argument("--read", action="store_true", help="measure nothing: show what FILE has")
+    parser.add_argument("--write", type=Path, metavar="FILE.md", help=f"put the tables there, after {marks(TABLES)[0]}")
     parser.add_argument("--install", action="store_true", help="install the systems, and measure nothing")
     options = parser.parse_args(arguments)
     if (options.read or options.plots) and not options.json:
@@ -75,6 +83,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         parser.error(f"there is no {options.json}")
     if options.repeat < 1:
         parser.error("--repeat must be at least 1")
+    if options.write:
+        room(options.write, TABLES)
     return options
 
 

@@ -19,6 +19,7 @@ from benchmarks.compare.processes import FOLDER_PREFIX, FOLDER_VARIABLE, kill_me
 from benchmarks.compare.systems import BASE, VENVS, WORKERS, System
 from benchmarks.compare.workloads import FULL, Poison, Recovery, StartUp, build
 from benchmarks.installed import STALE, is_stale, way
+from benchmarks.launch import for_another_python
 
 POLL_S = 0.005
 FAREWELL_S = 5.0
@@ -29,9 +30,6 @@ FAULT_DEADLINE_S = 45.0
 LAST_WORDS_CHARS_MAX = 160
 
 HANGS = "hangs"
-
-FORGOTTEN = ("VIRTUAL_ENV", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
-"""Variables of ours that would send a system to another Python, or have each process compile what it imports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +117,7 @@ def environment(ours: Mapping[str, str], how: System, folder: str) -> dict[str, 
     """What a system's processes get: its folder, the way to these benchmarks, and no words with the world outside."""
     path = f"{VENVS / how.venv / 'bin'}:{ours.get('PATH', '')}"
     quiet = {"RAY_USAGE_STATS_ENABLED": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    kept = {name: value for name, value in ours.items() if name not in FORGOTTEN}
-    return kept | quiet | {"PATH": path, "PYTHONPATH": str(way()), FOLDER_VARIABLE: folder}
+    return for_another_python(ours) | quiet | {"PATH": path, "PYTHONPATH": str(way()), FOLDER_VARIABLE: folder}
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from benchmarks.compare.document import marks, put, room
 from benchmarks.compare.launch import Outcome, run_job
 from benchmarks.compare.processes import wait_for_quiet
 from benchmarks.compare.report import figure
@@ -28,8 +29,8 @@ from benchmarks.lines.own import OWN_WORKLOADS, run_own
 RunJob = Callable[[str, System, str, str | None, str], Outcome]
 RunOwn = Callable[[str, str, int], Outcome]
 
-BEGIN, END = "<!-- lines: begin -->", "<!-- lines: end -->"
-"""Between these a document has the table."""
+TABLE = "lines"
+"""As documents know it."""
 
 HEADING = f"""\
 A sample is one figure, or sets two of the same turn of the same round against each other; each is of a run of its own.
@@ -59,7 +60,7 @@ def main(arguments: Sequence[str], run: RunJob = run_job, own: RunOwn = run_own)
     print(table)
     print(f"{time.monotonic() - began_s:.0f} s", file=sys.stderr)
     if options.write:
-        _replace(options.write, table)
+        put(options.write, TABLE, table)
     words = [verdict.word for verdict in verdicts]
     return 2 if UNKNOWN in words else int(MISSED in words)
 
@@ -107,20 +108,6 @@ def markdown(verdicts: Sequence[Verdict]) -> str:
     return "\n".join(rows) + "\n"
 
 
-def _replace(document: Path, table: str) -> None:
-    """Put the table where the document has room for it.
-
-    Raises:
-        SystemExit: it has none.
-    """
-    text = document.read_text()
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        sys.exit(f"{document} has no lines {BEGIN} and {END} to write the table between")
-    document.write_text(f"{before}{BEGIN}\n\n{table}\n{END}{after}")
-
-
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks lines", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--repeat", type=int, default=5, help="rounds (default %(default)s)")
@@ -129,7 +116,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--patience", type=float, default=0.0, help="seconds to wait before each for a quiet machine")
     parser.add_argument("--json", type=Path, metavar="FILE", help="add the results to those in FILE, with the verdicts")
     parser.add_argument("--read", action="store_true", help="measure nothing: judge what FILE has")
-    parser.add_argument("--write", type=Path, metavar="FILE.md", help=f"put the table there, after {BEGIN}")
+    parser.add_argument("--write", type=Path, metavar="FILE.md", help=f"put the table there, after {marks(TABLE)[0]}")
     options = parser.parse_args(arguments)
     if options.read and not (options.json and options.json.exists()):
         parser.error("--read needs --json FILE")
@@ -137,4 +124,6 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         parser.error("--repeat must be at least 1")
     if not any(part in line.what for part in options.only for line in LINES):
         parser.error(f"no line has {' or '.join(options.only)} in it")
+    if options.write:
+        room(options.write, TABLE)
     return options

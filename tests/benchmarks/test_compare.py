@@ -13,7 +13,8 @@ import pytest
 
 from benchmarks import launch as starting
 from benchmarks.compare import launch
-from benchmarks.compare.command import main
+from benchmarks.compare.command import TABLES, main
+from benchmarks.compare.document import marks
 from benchmarks.compare.install import requirements
 from benchmarks.compare.job import RIGHT
 from benchmarks.compare.launch import HANGS, Outcome, environment, run_job
@@ -66,10 +67,12 @@ def test_an_hdphrs_that_is_not_that_of_this_tree_is_not_measured(venvs: Path) ->
     assert not is_stale(venvs / BASE)
 
 
-def test_everything_can_be_imported_on_the_way_but_hdphrs() -> None:
+def test_everything_can_be_imported_on_the_way_but_hdphrs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     assert [part.name for part in way().iterdir()] == ["benchmarks"]
     with as_installed():
-        assert starting.launch(["-c", "import benchmarks.launch; print('there')"]).last_line == "there"
+        said = "import sys, benchmarks.launch; print('there', sys.dont_write_bytecode)"
+        assert starting.launch(["-c", said]).last_line == "there False"
     assert starting.python == sys.executable
 
 
@@ -235,6 +238,20 @@ def test_rounds_add_to_the_file_and_show_a_table(tmp_path: Path, capsys: pytest.
     assert [row["round"] for row in json.loads(file.read_text())["results"]] == [1, 1, 2, 2, 3, 3]
     assert main(["--read", "--json", str(file)], fake_run) == 0
     assert len(read_results(file)) == 6
+
+
+def test_the_tables_are_put_into_a_document_that_has_room_for_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.md"
+    arguments = ["--systems", "ideal,pool", "--workloads", "spin_1ms", "--repeat", "1", "--write", str(page)]
+    with pytest.raises(SystemExit, match=r"page\.md: No such file"):
+        main(arguments, fake_run)
+    begin, end = marks(TABLES)
+    page.write_text(f"before\n{begin}\n{end}\nafter\n")
+    assert main(arguments, fake_run) == 0
+    tables = capsys.readouterr().out.rstrip()
+    assert page.read_text() == f"before\n{begin}\n\n{tables}\n\n{end}\nafter\n"
 
 
 def test_a_wrong_answer_is_the_exit_status(capsys: pytest.CaptureFixture[str]) -> None:

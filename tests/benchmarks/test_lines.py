@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.compare import launch
+from benchmarks.compare.document import marks
 from benchmarks.compare.job import RIGHT
 from benchmarks.compare.launch import Outcome, run_job
 from benchmarks.compare.results import Result
@@ -18,7 +19,7 @@ from benchmarks.compare.workloads import FULL, TINY, WORKLOADS
 from benchmarks.figures import Budget
 from benchmarks.installed import READY
 from benchmarks.lines.bounds import DIFFERENCE, LINES, RATE, TURNS, Line, Quantity, plan, turns_of
-from benchmarks.lines.command import BEGIN, END, main
+from benchmarks.lines.command import TABLE, main
 from benchmarks.lines.judge import MET, MISSED, UNKNOWN, Rounds, contenders, judge
 from benchmarks.lines.own import OWN_WORKLOADS, run_own
 
@@ -133,14 +134,15 @@ def fake_own(workload: str, size: str, number: int) -> Outcome:
 
 def test_rounds_are_judged_and_written_into_a_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, document = tmp_path / "lines.json", tmp_path / "page.md"
-    document.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    begin, end = marks(TABLE)
+    document.write_text(f"before\n{begin}\nold\n{end}\nafter\n")
     arguments = ["--only", "no-ops", "--repeat", "3", "--json", str(file), "--write", str(document)]
     assert main(arguments, fake_run, fake_own) == 1
     table = capsys.readouterr().out
     in_task = "| 20,000 flat no-ops in a task (multiprocessing.Pool) | ≥ 20 × | 50 | 50 – 50 | 6 | met |"
     assert in_task in table
     assert table.count("MISSED") == 1
-    assert document.read_text() == f"before\n{BEGIN}\n\n{table.rstrip()}\n\n{END}\nafter\n"
+    assert document.read_text() == f"before\n{begin}\n\n{table.rstrip()}\n\n{end}\nafter\n"
     stored = json.loads(file.read_text())
     assert [line["verdict"] for line in stored["lines"]] == [MISSED, MET]
     assert {row["round"] for row in stored["results"]} == {1, 2, 3}
@@ -162,11 +164,16 @@ def test_bad_arguments_are_refused_in_one_line(arguments: list[str], capsys: pyt
     assert ": error: " in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_a_document_without_room_for_the_table_is_left_as_it_is(tmp_path: Path) -> None:
-    (tmp_path / "page.md").write_text("no room\n")
+def test_a_document_without_room_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    arguments = ["--json", str(tmp_path / "lines.json"), "--write", str(page)]
+    with pytest.raises(SystemExit, match=r"page\.md: No such file"):
+        main(arguments, fake_run, fake_own)
+    page.write_text("no room\n")
     with pytest.raises(SystemExit, match="lines: begin"):
-        main(["--only", "no-ops", "--repeat", "1", "--write", str(tmp_path / "page.md")], fake_run, fake_own)
-    assert (tmp_path / "page.md").read_text() == "no room\n"
+        main(arguments, fake_run, fake_own)
+    assert page.read_text() == "no room\n"
+    assert not (tmp_path / "lines.json").exists()
 
 
 # ---- for real --------------------------------------------------------------------------------------------------
