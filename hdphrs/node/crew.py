@@ -276,6 +276,7 @@ class Crew:
         origin = Origin(self._next_origin)
         self._next_origin += 1
         scheduler = self._schedulers[origin] = Scheduler(origin, process, self.voices)
+        self._hunger.join(scheduler)
         return scheduler
 
     async def _attend(self, scheduler: Scheduler) -> None:

@@ -43,6 +43,10 @@ class Hunger:
         if wanted and holds:
             self.nudges.want()
 
+    def join(self, scheduler: Scheduler) -> None:
+        """It is new, perhaps in the place of a dead one: it is asked for what the others have been."""
+        scheduler.process.line.want(self._wanted)
+
     def feed(self, scheduler: Scheduler) -> None:
         """It gets tasks, which are sent with the rest of the step."""
         scheduler.begin()

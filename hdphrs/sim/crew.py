@@ -43,6 +43,8 @@ class Crew:
         self._cores = cores
         self._local_ns = cluster.drawn.local_us * 1000
         self._next_origin = 1
+        self._wanted = False
+        """What they have last been told of the demand byte."""
         self._nudging = False
         self._stopping = False
 
@@ -62,6 +64,7 @@ class Crew:
         self._next_origin += 1
         scheduler = self.schedulers[origin] = Scheduler(self._cluster, self._host, origin)
         scheduler.nodes = self._host.nodes
+        scheduler.demand = self._wanted
         scheduler.rise()
 
     def bury(self, died: tuple[Scheduler, Spark | None, bool]) -> None:
@@ -166,6 +169,7 @@ class Crew:
 
     def demand(self, effect: fx.Demand) -> None:
         """Effect `Demand`: set the bytes; helper threads are asked later."""
+        self._wanted = effect.wanted
         for scheduler in self.schedulers.values():
             scheduler.demand = effect.wanted
         if effect.wanted:
