@@ -62,3 +62,13 @@ def test_what_one_has_imported_the_others_are_told_if_each_has_a_core(
         one._schedulers.update({Origin(number): each for number, each in enumerate(three, 1)})
         assert one._understand(three[1], [local.IMPORTED, ["/there"], ["module"]]) is None
         assert [each.link._posted for each in three] == [[[local.IMPORTED, ["/there"], ["module"]]] * n for n in hear]
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_who_takes_the_place_of_a_dead_one_is_asked_as_the_others_have_been(
+    one: Crew, scheduler: Scheduler, wanted: bool
+) -> None:
+    """The core says no more as long as somebody stays hungry."""
+    one.demand(wanted)
+    line = one._add(scheduler.process).process.line
+    assert (line.demand, line.wanted) == (wanted, wanted)

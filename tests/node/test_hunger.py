@@ -49,23 +49,6 @@ def test_who_has_asked_ahead_and_runs_nothing_now_has_the_others_asked_again(
     assert asked_after(words, scheduler, wanted=True) == asked
 
 
-@pytest.mark.parametrize("wanted", [True, False])
-def test_who_comes_in_the_place_of_a_dead_one_is_asked_as_the_others_have_been(
-    scheduler: Scheduler, wanted: bool
-) -> None:
-    """The node says no more as long as somebody stays hungry."""
-
-    async def main() -> None:
-        hunger = Hunger([])
-        hunger.demand(wanted)
-        scheduler.process.line.clear()
-        hunger.join(scheduler)
-
-    trio.run(main, clock=MockClock())
-    line = scheduler.process.line
-    assert (line.demand, line.wanted) == (wanted, wanted)
-
-
 def test_nobody_is_asked_again_if_nobody_is_hungry_whom_the_pool_cannot_feed(scheduler: Scheduler) -> None:
     assert asked_after([local.AHEAD, local.AGAIN], scheduler, wanted=False) == [False, False]
 

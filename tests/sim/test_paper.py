@@ -78,8 +78,9 @@ def one_death(name: str) -> Result:
 def test_scheduler_that_comes_up_while_somebody_is_hungry_gives_its_work_away_too() -> None:
     """One was never asked, since its node had said so before, and ran 4.6 s of work by itself."""
     numbers = {"local_us": 76, "latency_us": 27, "nodes": 256, "tasks": 10_240, "cost_us": 50_000, "eager": 0}
-    work = simulate(0, **PROFILE | numbers | {"shape": SHAPES.index("mandelbrot")}).work
-    assert work.took_ns < 2e9
+    result = simulate(0, **PROFILE | numbers | {"shape": SHAPES.index("mandelbrot")})
+    assert result.status == RIGHT, result.told
+    assert result.work.took_ns < 2e9
 
 
 def test_death_strikes_while_the_program_runs() -> None:
