@@ -281,9 +281,8 @@ def test_what_has_just_been_read_has_not_come_again(bench: Bench, monkeypatch: p
     assert not bench.hub._has_nothing
 
 
-@pytest.fixture
-def imported(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What it imports, of two modules that another scheduler has told it of."""
+def told_of_imports(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What it imports from now on, of two modules that another scheduler has told it of."""
     names: list[str] = []
     monkeypatch.setattr(builtins, "__import__", lambda name, *_: names.append(name))
     bench.say([local.IMPORTED, [], ["ahead_one", "ahead_two"]])
@@ -291,9 +290,9 @@ def imported(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_who_has_nothing_to_do_imports_what_others_have_and_looks_for_tasks_meanwhile(
-    bench: Bench, imported: list[str]
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hub = bench.hub
+    hub, imported = bench.hub, told_of_imports(bench, monkeypatch)
     assert imported == [], "not while it hears of it"
     hub._starve()
     assert imported == ["ahead_one"]
@@ -309,8 +308,10 @@ def test_who_has_nothing_to_do_imports_what_others_have_and_looks_for_tasks_mean
     assert hub._imports.patience_s is None, "it waits for as long as it takes"
 
 
-def test_a_task_whose_time_has_come_goes_before_what_is_imported_ahead(bench: Bench, imported: list[str]) -> None:
-    hub = bench.hub
+def test_a_task_whose_time_has_come_goes_before_what_is_imported_ahead(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub, imported = bench.hub, told_of_imports(bench, monkeypatch)
     hub._starve()
     timer = hub._timers.add(0.0, lambda: None)
     hub._starve()
