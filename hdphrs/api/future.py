@@ -316,6 +316,12 @@ def take(future: Future[Any]) -> Callable[..., Any] | None:
     return function
 
 
+def is_outcome(error: BaseException, future: Future[Any]) -> bool:
+    """Whether `get` has raised this because it is what has become of the future; else something has come between, as
+    the exception of a signal handler, or the calling task is to end."""
+    return getattr(future, "_status", None) is FAILED and future._content is error
+
+
 def _count_tombstone() -> None:
     """Sweep the deque when most of it is tombstones: the cost is amortised over the gets that left them."""
     global _tombstones

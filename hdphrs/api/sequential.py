@@ -5,6 +5,7 @@ For pdb, and the oracle of every test: what a program computes here is what it m
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -12,6 +13,7 @@ from typing import Any, NoReturn, TypeVar
 
 from hdphrs.api import future as fast
 from hdphrs.api.board import Board
+from hdphrs.api.failures import detach
 from hdphrs.api.future import DONE, FAILED, Future, state
 from hdphrs.api.places import NodeInfo, Roster
 from hdphrs.api.seeds import Indices, run_key
@@ -43,12 +45,14 @@ class SequentialPort:
     ) -> Future[T]:
         future: Future[T] = Future()
         future._function = None
+        handled = sys.exception()
         try:
             future._content = self._call(function, args, kwargs)
             future._status = DONE
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):  # meant for the program, which this is
                 raise
+            detach(error, handled)  # elsewhere a task does not know what its parent is handling
             future._content = error
             future._status = FAILED
         return future

@@ -13,7 +13,8 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Final, ParamSpec, TypeVar
 
-from hdphrs.api.future import FAILED, Future, get, name_of, sparks, spawn, state
+from hdphrs.api.failures import distinct
+from hdphrs.api.future import DONE, FAILED, Future, get, is_outcome, name_of, sparks, spawn, state
 from hdphrs.errors import Cancelled, UsageError, WaitTimeoutError
 
 T = TypeVar("T")
@@ -189,7 +190,10 @@ class scope:  # noqa: N801 - it is used like a function
 
     Leaving waits for all.  If the block raises, all tasks are cancelled; if a task does, those that were spawned after
     it, so that it is always the same one whose exception comes first, however long they take.  Tasks that were
-    cancelled by somebody else count as ended.
+    cancelled, by the scope or by somebody else, count as ended, whatever they have raised then.
+
+    A failure counts once.  If the block gets it and lets it go on, raises another exception while it handles it, or
+    raises a group that holds it, that is all that comes out of the scope.
 
     Args:
         timeout: seconds from the beginning of the block within which all must have ended; those that have not are
@@ -198,7 +202,8 @@ class scope:  # noqa: N801 - it is used like a function
     Raises:
         WaitTimeoutError: the time was over, and nothing had failed until then.
         UsageError: `timeout` is no number of seconds.
-        BaseException: what the block or the only failing task has raised.
+        BaseException: what the block or the only failing task has raised, the very exception.  `KeyboardInterrupt`,
+            `SystemExit`, `Cancelled` and whatever else of the block's is no `Exception` goes on alone, too.
         ExceptionGroup: several have failed: what the block has raised, and then the tasks in the order of their spawns.
             How many tasks after the first had failed before they were cancelled depends on time; `except*` takes one
             exception and a group alike.
@@ -206,6 +211,8 @@ class scope:  # noqa: N801 - it is used like a function
 
     def __init__(self, *, timeout: float | None = None) -> None:
         self._futures: list[Future[Any]] = []
+        self._cancelled: set[Future[Any]] = set()
+        """In time: what becomes of these is no failure."""
         self._limit = None if timeout is None else Limit("scope", timeout)
 
     def spawn(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -221,30 +228,46 @@ class scope:  # noqa: N801 - it is used like a function
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         late: WaitTimeoutError | None = None
+        raised = error
         if error is None:
             try:
                 self._wait()
             except WaitTimeoutError as limit:
                 late = limit
-                self._cancel(self._futures)
-                wait(self._futures)
-            except BaseException:  # this task is to end
-                self._cancel(self._futures)
-                raise
+            except BaseException as interruption:  # this task is to end, or a signal handler has raised
+                raised = interruption
+        if raised is not None or late is not None:
+            self._give_up(raised)
+        if raised is not None and not isinstance(raised, Exception):
+            failures = [raised]
         else:
+            failures = distinct(raised, self._failures())
+        if len(failures) > 1:
+            group = BaseExceptionGroup("several tasks of a scope have failed", failures)
+            try:
+                raise group
+            finally:
+                group.__context__ = None  # it holds what the block has raised, and that is not to be found twice
+        if failures:
+            if failures[0] is not error:
+                raise failures[0]
+        elif late is not None:
+            raise late from None
+
+    def _give_up(self, why: BaseException | None) -> None:
+        """Cancel all tasks, and wait until those that run here have seen it."""
+        try:
             self._cancel(self._futures)
-            if not isinstance(error, Cancelled):
-                wait(self._futures)
-        failures = [failure for failure in map(_failure, self._futures) if failure is not None]
-        if not failures:
-            if late is not None:
-                raise late from None
-            return
-        if error is None and len(failures) == 1:
-            raise failures[0]
-        raise BaseExceptionGroup(
-            "several tasks of a scope have failed", [*([] if error is None else [error]), *failures]
-        ) from None
+            wait(self._futures)
+        except BaseException as error:
+            self._cancel(self._futures)  # a signal handler may have raised just before one of them
+            if not (isinstance(error, Cancelled) and isinstance(why, Cancelled)):  # else this task is to end
+                raise
+
+    def _failures(self) -> Iterator[BaseException]:
+        for future in self._futures:
+            if future not in self._cancelled and (failure := _failure(future)) is not None:
+                yield failure
 
     def _wait(self) -> None:
         """Until all have ended; those after the first that fails need not come to their end."""
@@ -257,29 +280,34 @@ class scope:  # noqa: N801 - it is used like a function
 
     def _cancel(self, futures: list[Future[Any]]) -> None:
         for future in reversed(futures):
-            future.cancel()
+            if future.cancel():
+                self._cancelled.add(future)
 
 
 def _run(future: Future[Any]) -> bool:
     """Run it in place, if nobody has taken it; whether it was run."""
     if future._function is None:
         return False
+    _settle(future)
+    return True
+
+
+def _settle(future: Future[Any]) -> None:
+    """Get it, whatever becomes of it; what is raised here and is not its outcome goes on."""
     try:
         get(future)
     except BaseException as error:
-        if getattr(future, "_status", None) is not FAILED or future._content is not error:
+        if not is_outcome(error, future):
             raise
-    return True
 
 
 def _failure(future: Future[Any]) -> BaseException | None:
     """What its task has raised, if it is full; None for a value, and for a cancelled one."""
     if not future.done():
         return None
-    try:
-        get(future)
-    except Cancelled:
+    if future._status is not DONE and future._status is not FAILED:
+        _settle(future)
+    if future._status is DONE or isinstance(future._content, Cancelled):
         return None
-    except BaseException as error:
-        return error
-    return None
+    error: BaseException = future._content
+    return error

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from hdphrs.api import future as fast
-from hdphrs.errors import Cancelled, WaitTimeoutError
+from hdphrs.errors import Cancelled
 
 T = TypeVar("T")
 
@@ -38,11 +38,9 @@ class InsideFuture(Future[T]):
             return
         try:
             value = self._task.get(None if timeout is None else max(0.0, timeout))
-        except Cancelled:
-            raise  # the task that asks is to end
         except BaseException as error:
-            if isinstance(error, WaitTimeoutError) and not self._task.done():
-                raise
+            if isinstance(error, Cancelled) or not fast.is_outcome(error, self._task):
+                raise  # the task that asks is to end, it takes longer, or a signal handler has raised
             if not super().done():  # else another task has been faster
                 self.set_exception(error)
         else:
