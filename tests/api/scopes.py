@@ -79,7 +79,7 @@ def raised_meanwhile(leaf: Leaf) -> None:
         try:
             get(tasks.spawn(leaf, "a"))
         except RuntimeError:
-            {}["x"]  # type: ignore[index]  # noqa: B018
+            dict[str, int]()["x"]
 
 
 def held_in_a_group(leaf: Leaf) -> None:
@@ -145,11 +145,12 @@ def block_beside_a_task(leaf: Leaf) -> None:
 
 def second_after_the_first_was_caught(leaf: Leaf) -> None:
     with scope() as tasks:
+        futures = [tasks.spawn(leaf, "a")]
         try:
-            get(tasks.spawn(leaf, "a"))
+            get(futures[0])
         except RuntimeError:
-            second = tasks.spawn(leaf, "b")
-        get(second)
+            futures.append(tasks.spawn(leaf, "b"))
+        get(futures[1])
 
 
 def interrupted(leaf: Leaf) -> None:
