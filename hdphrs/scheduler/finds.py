@@ -11,6 +11,7 @@ from typing import Any
 from hdphrs.api.board import FIND_BYTES_MAX, Board
 from hdphrs.wire import local
 from hdphrs.wire.pickling import dumps, loads
+from hdphrs.wire.signals import came_between
 
 
 class Finds:
@@ -26,9 +27,9 @@ class Finds:
         """See `Port.tell`."""
         try:
             data = dumps(find)
-        except KeyboardInterrupt:
-            raise
-        except BaseException:  # whatever it raises when it is pickled: the others do without it
+        except BaseException as error:  # whatever it raises when it is pickled: the others do without it
+            if came_between(error):
+                raise
             return
         if len(data) <= FIND_BYTES_MAX and self._board.improve(topic, rank, data):
             self._tell([local.FOUND, topic, rank, data])

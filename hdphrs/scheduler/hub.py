@@ -183,6 +183,7 @@ class Hub:
 
     def serve(self) -> NoReturn:
         """Tell the node that this scheduler is ready, and run what it gets until the process is ended."""
+        self._stopper.handlers.install()
         self._helper.start()
         self._stacks.begin()
         self._tell([local.READY])
@@ -273,6 +274,8 @@ class Hub:
         if self._stopper.stopping:
             self._stopper.ended(done)
             self._waiting.wake_all()
+        if self._stopper.handlers.held:
+            self._stopper.handlers.ended()
         if self._dialogue.is_due:
             self._dialogue.receive(block=False)
 

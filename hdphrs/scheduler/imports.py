@@ -14,6 +14,7 @@ from typing import Any
 
 from hdphrs.wire import local
 from hdphrs.wire.search_path import extend_path
+from hdphrs.wire.signals import came_between
 
 SHORT_S = 0.1
 """What takes longer to import is nobody's business but theirs who need it: it may take as much memory, and a task that
@@ -73,9 +74,9 @@ class Imports:
         if name not in sys.modules:
             try:
                 __import__(name)
-            except KeyboardInterrupt:
-                raise
-            except BaseException:  # whatever it raises here, the task that needs it will raise too, and tell
+            except BaseException as error:  # whatever it raises here, the task that needs it will raise too, and tell
+                if came_between(error):
+                    raise
                 return
 
 

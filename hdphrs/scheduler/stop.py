@@ -25,6 +25,7 @@ from hdphrs.protocol.tasks import TaskRef
 from hdphrs.scheduler.assigned import Assigned, Root, is_below, path_of, root_of
 from hdphrs.scheduler.bundles import Bundles
 from hdphrs.scheduler.export import Exporter
+from hdphrs.scheduler.handlers import Handlers
 from hdphrs.scheduler.meter import Meter
 from hdphrs.wire import local
 from hdphrs.wire.items import pack_outcome
@@ -52,6 +53,7 @@ class Stopper:
         """
         self.stopping: dict[Future[Any], float] = {}
         """Tasks that have started and are to end; until when, if the node does not see to that."""
+        self.handlers: Handlers = Handlers(self.has_ended)
         self._exporter = exporter
         self._meter = meter
         self._line = line
@@ -87,9 +89,12 @@ class Stopper:
 
         Raises:
             Cancelled: it is to end.
+            BaseException: a signal handler has raised that, for this task, where the task could not be left.
         """
         if self.stopping and self._is_stopping(fast.here.task):
             raise Cancelled("the task was cancelled")
+        if self.handlers.held:
+            self.handlers.check()
 
     def check_spawn(self) -> None:
         """As `check`, for a task that has just pushed a spark: that vanishes."""
@@ -127,13 +132,15 @@ class Stopper:
         name = root_of(stubborn).assigned.spark.task.name if function is None else name_of(function)
         return [[local.STUCK, serial, name, path_of(stubborn)]]
 
-    def _is_over(self, task: Future[Any]) -> bool:
-        """Whether this one has ended, and nothing below it runs any more: a child may end after its parent."""
+    def has_ended(self, task: Future[Any]) -> bool:
+        """Whether this one has, once it has begun."""
         if self._meter.owner(task) is not None:
             return False
-        if not isinstance(task, Root) and getattr(task, "_status", None) not in (DONE, FAILED):
-            return False  # in place
-        return not any(is_below(owner, task) for owner in self._meter.owners())
+        return isinstance(task, Root) or getattr(task, "_status", None) in (DONE, FAILED)  # else in place
+
+    def _is_over(self, task: Future[Any]) -> bool:
+        """Whether this one has ended, and nothing below it runs any more: a child may end after its parent."""
+        return self.has_ended(task) and not any(is_below(owner, task) for owner in self._meter.owners())
 
     def _is_stopping(self, task: Future[Any] | None) -> bool:
         return task is not None and any(one is task or is_below(task, one) for one in list(self.stopping))

@@ -46,6 +46,7 @@ from hdphrs.wire.bulk import bulk_of
 from hdphrs.wire.capture import Watch, is_constant
 from hdphrs.wire.pickling import Cached, dumps, loads
 from hdphrs.wire.search_path import extend_path
+from hdphrs.wire.signals import came_between
 from hdphrs.wire.values import arguments_of, dump_arguments, load_call, load_payload, reason, too_large
 
 INLINE = b""
@@ -201,9 +202,9 @@ class CodeBook:
             if isinstance(function, FunctionType | Cached) or (type(function) is partial and is_constant(function)):
                 watch = Watch(function)  # before pickling, so that a change in between is noticed
             data = dumps(function)
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:
+            if came_between(error):
+                raise
             raise CannotTravelError(f"the function of task {name} does not pickle: {reason(error)}") from error
         if len(data) > values.PAYLOAD_BYTES_MAX:
             raise too_large(f"the function of task {name}, with what it captures, is", len(data))

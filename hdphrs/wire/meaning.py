@@ -34,6 +34,7 @@ from hdphrs.protocol.tasks import KEY_BYTES
 from hdphrs.wire.capture import _cells, _codes, _global_names
 from hdphrs.wire.modules import OURS, UnknownMeaningError, installed_as, source_of
 from hdphrs.wire.pickling import PICKLE_PROTOCOL, PLAIN, Cached, by_reference
+from hdphrs.wire.signals import came_between
 
 FORM: Final = 2
 """Raised with every change of what is digested."""
@@ -109,9 +110,9 @@ def _told(value: object) -> bytes:
     meaning = _Meaning()
     try:
         return meaning.of(value) + (_DRAWS if meaning.draws else b"")
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # whatever the user's code raises when it is asked, there is no telling then
+    except BaseException as error:  # whatever the user's code raises when it is asked, there is no telling then
+        if came_between(error):
+            raise
         return b""
 
 

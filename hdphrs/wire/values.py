@@ -4,7 +4,7 @@ What lives here: pickling, with errors that say which argument of which task doe
 scheduler call this; a node process passes payloads on and never looks inside.
 
 Pickling runs the user's code, which may raise anything, `SystemExit` included.  Whatever it raises is the outcome of
-that one task.  Only Ctrl-C goes through, where a program may be listening.
+that one task.  Only what a signal handler raises goes through, as Ctrl-C does, where a program may be listening.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from hdphrs.wire.bulk import BULK_BYTES_MIN, aligned, bulk_of, gather, view_of
 from hdphrs.wire.framing import decode_object
 from hdphrs.wire.items import pack_outcome, unpack_outcome, unpack_str
 from hdphrs.wire.pickling import PLAIN, PLAIN_OR_RANGE, dump_parts, dump_plain, dumps, load_parts, loads
+from hdphrs.wire.signals import came_between
 
 T = TypeVar("T")
 
@@ -69,9 +70,9 @@ def dump_arguments(
     """
     try:
         pickled, buffers = dump_parts([args, dict(kwargs), chance]) if kwargs else _parts_of_tuple((*args, chance))
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:
+        if came_between(error):
+            raise
         named = [(f"argument {i + 1}", arg) for i, arg in enumerate(args)]
         named += [(f"argument {key!r}", arg) for key, arg in kwargs.items()]
         for label, arg in named:
@@ -168,9 +169,9 @@ def load_packed(packed: Any) -> tuple[bool, Any]:
     if verdict == 0 and len(data) < BULK_BYTES_MIN:
         try:
             return True, loads(data)
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:
+            if came_between(error):
+                raise
             return False, _does_not_unpickle(error)
     return load_outcome(unpack_outcome(packed))
 
@@ -198,14 +199,18 @@ def dump_error(name: str, error: BaseException) -> Outcome:
 
 
 def load_outcome(outcome: Outcome) -> tuple[bool, Any]:
-    """(True, value) or (False, exception).  Never raises, whatever the unpickling does."""
+    """(True, value) or (False, exception), whatever the unpickling does.
+
+    Raises:
+        BaseException: what a signal handler has raised meanwhile; the outcome can be loaded again.
+    """
     match outcome.verdict:
         case Verdict.VALUE:
             try:
                 return True, load_payload(outcome.data)
-            except KeyboardInterrupt:
-                raise
             except BaseException as error:
+                if came_between(error):
+                    raise
                 return False, _does_not_unpickle(error)
         case Verdict.RAISED:
             return False, _load_error(bytes(outcome.data))
@@ -256,9 +261,9 @@ def _load_error(data: bytes) -> BaseException:
     if pickled is not None:
         try:
             candidate = loads(pickled)
-        except KeyboardInterrupt:
-            raise
         except BaseException as obstacle:
+            if came_between(obstacle):
+                raise
             flaw = f"that exception does not unpickle here: {reason(obstacle)}"
         else:
             flaw = f"that exception unpickles to a {_type_name(candidate)}"
@@ -294,9 +299,9 @@ def _formatted(error: BaseException) -> str:
 def _check(label: str, value: object) -> None:
     try:
         dumps(value)
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:
+        if came_between(error):
+            raise
         raise CannotTravelError(f"{label} does not pickle: {reason(error)}") from error
 
 
@@ -311,6 +316,8 @@ def _text(error: BaseException) -> str:
     try:
         return str(error)
     except BaseException as obstacle:
+        if came_between(obstacle):
+            raise
         return f"<its __str__ raised {_type_name(obstacle)}>"
 
 

@@ -1,0 +1,325 @@
+"""What signal handlers raise in a scheduler: it gets to the task that has installed them, and harms no other."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import monotonic
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from hdphrs import get, spawn, spawn_at
+from hdphrs.api import future as fast
+from hdphrs.api import waiting
+from hdphrs.api.future import Future
+from hdphrs.protocol.tasks import ROOT
+from hdphrs.scheduler import bundles, handlers, hub, note, port, strands
+from hdphrs.scheduler.handlers import CALL_TASKS, HELD_MAX, Handlers, is_of_a_task
+from hdphrs.wire import local
+from hdphrs.wire.items import pack_outcome
+from hdphrs.wire.signals import handling
+from hdphrs.wire.values import dump_result
+from tests.scheduler.test_export import assigned
+from tests.scheduler.test_process import DEADLINE_S, FakeNode
+
+
+class LateError(Exception):
+    """What the handlers of these tests raise."""
+
+
+def alarm(number: int, frame: FrameType | None) -> None:
+    raise LateError(number)
+
+
+class Striking:
+    """A value that sends a signal to the process that unpickles it, from the middle of that."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        signal.raise_signal(signal.SIGUSR1)
+
+
+def square(n: int) -> int:
+    return n * n
+
+
+def spin(path: Path) -> None:
+    """In code of the task's own, until somebody has made this file."""
+    deadline_s = monotonic() + DEADLINE_S
+    while not path.exists():
+        assert monotonic() < deadline_s
+
+
+# In a process of its own.
+
+
+def install() -> None:
+    signal.signal(signal.SIGUSR1, alarm)
+
+
+def gets_striking_value() -> list[Any]:
+    install()
+    future = spawn_at(ROOT, square, 7)
+    seen: list[Any] = []
+    for _ in range(2):
+        try:
+            seen.append(get(future).value)  # type: ignore[attr-defined]
+        except LateError as error:
+            seen.append(repr(error))
+    return seen
+
+
+def takes(value: Striking) -> int:
+    return value.value
+
+
+def strikes_itself() -> list[str]:
+    install()
+    seen = []
+    for function in (strike, signal.raise_signal):
+        try:
+            get(spawn(function, signal.SIGUSR1))
+        except LateError as error:
+            seen.append(repr(error))
+    return seen
+
+
+def strike(number: int) -> None:
+    signal.raise_signal(number)
+
+
+def prints_until_it_is_late(path: Path) -> str:
+    install()
+    try:
+        path.touch()
+        while True:
+            print(end="")
+    except LateError as error:
+        return repr(error)
+
+
+def waits_while_another_runs() -> list[Any]:
+    install()
+    future = spawn_at(ROOT, square, 7)
+    try:
+        return [get(future)]
+    except LateError as error:
+        return [repr(error), get(future)]
+
+
+def strikes_another() -> str:
+    signal.raise_signal(signal.SIGUSR1)
+    return "unharmed"
+
+
+def sees_its_own_handlers() -> list[Any]:
+    before = signal.signal(signal.SIGUSR1, alarm)
+    return [
+        before,
+        signal.getsignal(signal.SIGUSR1) is alarm,
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN) is alarm,
+        signal.signal(signal.SIGUSR1, signal.SIG_DFL),
+        signal.getsignal(signal.SIGINT) is signal.default_int_handler,
+    ]
+
+
+def deliver(node: FakeNode, value: object) -> None:
+    """The outcome of the task that was placed."""
+    [_, slot, *_] = node.hear(local.PLACE)
+    node.link.send([local.DELIVER, slot, pack_outcome(dump_result("square", value)), 0.0, 0.0])
+
+
+def test_handler_that_raises_while_a_value_is_unpickled_leaves_the_value(node: FakeNode) -> None:
+    node.start(gets_striking_value)
+    deliver(node, Striking(49))
+    _, succeeded, seen = node.result()
+    assert succeeded
+    assert seen == [f"LateError({signal.SIGUSR1:d})", 49]
+
+
+def test_handler_that_raises_while_arguments_are_unpickled_harms_neither_task_nor_scheduler(node: FakeNode) -> None:
+    node.start(install)
+    node.result()
+    node.start(takes, Striking(49))
+    assert node.result()[1:] == (True, 49)
+    errors = os.read(node.process.errors, 10_000).decode()
+    assert errors.startswith(
+        "hdphrs: dropped what a signal handler has raised (tests.scheduler.test_handlers.LateError: 10)"
+    )
+    assert errors.count("\n") == 1
+
+
+def test_handler_that_raises_while_nothing_runs_is_one_line(node: FakeNode) -> None:
+    node.start(install)
+    node.result()
+    os.set_blocking(node.process.errors, True)
+    node.popen.send_signal(signal.SIGUSR1)
+    assert os.read(node.process.errors, 10_000).decode().startswith("hdphrs: dropped what")
+    node.start(square, 7)
+    assert node.result()[1:] == (True, 49)
+
+
+def test_handler_raises_at_once_in_the_code_of_its_task_and_of_what_that_has_spawned(node: FakeNode) -> None:
+    node.start(strikes_itself)
+    assert node.result()[1:] == (True, 2 * [f"LateError({signal.SIGUSR1:d})"])
+
+
+def test_handler_that_raises_in_the_midst_of_a_print_raises_soon_in_the_code_of_its_task(
+    node: FakeNode, tmp_path: Path
+) -> None:
+    for number in range(10):
+        path = tmp_path / str(number)
+        node.start(prints_until_it_is_late, path)
+        node.wait_for(path)
+        node.popen.send_signal(signal.SIGUSR1)
+        assert node.result()[1:] == (True, f"LateError({signal.SIGUSR1:d})")
+
+
+def test_handler_that_raises_while_another_task_runs_raises_in_its_own(node: FakeNode) -> None:
+    node.start(waits_while_another_runs)
+    [_, slot, *_] = node.hear(local.PLACE)
+    node.start(strikes_another)
+    assert node.result()[1:] == (True, "unharmed")
+    node.link.send([local.DELIVER, slot, pack_outcome(dump_result("square", 49)), 0.0, 0.0])
+    assert node.result()[1:] == (True, [f"LateError({signal.SIGUSR1:d})", 49])
+
+
+def test_task_sees_the_handlers_that_it_has_installed(node: FakeNode) -> None:
+    node.start(sees_its_own_handlers)
+    assert node.result()[1:] == (True, [signal.SIG_DFL, True, True, signal.SIG_IGN, True])
+
+
+def test_interrupt_of_an_idle_scheduler_does_not_end_it(node: FakeNode) -> None:
+    node.start(square, 2)
+    node.result()
+    os.set_blocking(node.process.errors, True)
+    node.popen.send_signal(signal.SIGINT)
+    assert os.read(node.process.errors, 10_000).startswith(
+        b"hdphrs: dropped what a signal handler has raised (Keyboard"
+    )
+    node.start(square, 7)
+    assert node.result()[1:] == (True, 49)
+
+
+# In this process.
+
+
+@pytest.fixture
+def here() -> Iterator[tuple[Handlers, set[Future[Any]]]]:
+    """Handlers, and the tasks that have ended."""
+    kept = signal.signal, signal.getsignal, signal.getsignal(signal.SIGINT), handling.waits
+    ended: set[Future[Any]] = set()
+    one = Handlers(ended.__contains__)
+    one.install()
+    yield one, ended
+    signal.signal, signal.getsignal, handler, handling.waits = kept
+    for number in (signal.SIGUSR1, handlers.AGAIN):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, handler)
+    fast.here.task = None
+
+
+def child_of(task: Future[Any], function: Callable[..., Any], *args: Any) -> Future[Any]:
+    """A spark, as `spawn` makes it."""
+    future: Future[Any] = Future()
+    future._function, future._content, future._parent, future._index = function, args, task, 0
+    return future
+
+
+def in_our_code() -> None:
+    """As of a module of ours: where a task cannot be left."""
+    source = compile("import signal; signal.raise_signal(signal.SIGUSR1)", handlers.__file__, "exec")
+    exec(source, {})
+
+
+def test_what_is_held_is_bounded_and_dropped_when_its_task_ends(
+    here: tuple[Handlers, set[Future[Any]]], capfd: pytest.CaptureFixture[str]
+) -> None:
+    one, ended = here
+    owner = fast.here.task = assigned(1)
+    signal.signal(signal.SIGUSR1, alarm)
+    fast.here.task = assigned(2)
+    for _ in range(HELD_MAX + 1):
+        in_our_code()
+    assert len(one.held) == HELD_MAX
+    assert capfd.readouterr().err.count("hdphrs: dropped") == 1
+    one.check()
+    ended.add(owner)
+    one.ended()
+    assert one.held == []
+    assert capfd.readouterr().err.count("hdphrs: dropped") == HELD_MAX
+
+
+def test_handler_of_a_task_that_has_ended_raises_in_whichever_runs(here: tuple[Handlers, set[Future[Any]]]) -> None:
+    one, ended = here
+    owner = fast.here.task = assigned(1)
+    signal.signal(signal.SIGUSR1, alarm)
+    ended.add(owner)
+    fast.here.task = assigned(2)
+    with pytest.raises(LateError):
+        get(child_of(assigned(2), strike, signal.SIGUSR1))
+    in_our_code()
+    with pytest.raises(LateError):
+        one.check()
+
+
+def test_a_child_of_a_task_has_its_handlers_as_everywhere(here: tuple[Handlers, set[Future[Any]]]) -> None:
+    one, _ = here
+    signal.signal(signal.SIGUSR1, alarm)
+    one._fork()
+    with pytest.raises(LateError):
+        in_our_code()
+
+
+CALLERS: dict[str, Callable[..., Any]] = {
+    "get": fast.get,
+    "Hub._call": hub.Hub._call,
+    "Bundles._run": bundles.Bundles._run,
+    "TaskPort.run": port.TaskPort.run,
+    "Timed.__call__": note.Timed.__call__,
+    "Strands.run_in_place": strands.Strands.run_in_place,
+}
+
+
+def test_those_that_call_tasks_are_called_what_is_said_of_them() -> None:
+    assert CALLERS.keys() == CALL_TASKS
+    for name, function in CALLERS.items():
+        assert function.__code__.co_qualname == name
+        assert function.__code__.co_filename.startswith(handlers.PACKAGE)
+
+
+def test_code_of_a_task_is_what_it_is_called_with_and_not_what_it_calls_of_ours() -> None:
+    seen: list[bool] = []
+
+    def look() -> bool:
+        seen.append(is_of_a_task(sys._getframe()))
+        return True
+
+    def of_ours() -> None:
+        waiting.Limit("wait", Number(look))
+
+    for work in (look, of_ours):
+        get(child_of(assigned(1), work))
+    assert seen == [True, False]
+
+
+class Number(float):
+    """Whose comparison is code of the user's, in the midst of ours."""
+
+    def __new__(cls, look: Callable[[], bool]) -> Number:
+        self = super().__new__(cls, 1.0)
+        self.look = look
+        return self
+
+    look: Callable[[], bool]
+
+    def __ge__(self, other: object) -> bool:
+        return self.look()
