@@ -192,12 +192,16 @@ class Calls:
     def place(self, future: Future[Any]) -> int:
         """A call that goes to a node of its own at once; its slot."""
         with self._lock:
-            slot = future._content = next(self._slots)
+            slot = next(self._slots)
+            future._content = slot  # from here on nothing is called, so nothing interrupts
             self._alone[slot] = future
         return slot
 
     def cancel(self, future: Future[Any]) -> list[int] | None:
-        """Give up a future: the slots that nobody wants any more; None if it is full."""
+        """Give up a future: the slots that nobody wants any more; None if it is full.
+
+        A signal handler may interrupt this, and raise: the future is full then or it is not, and `mend` does the rest.
+        """
         with self._lock:
             if future._status is not AWAY:
                 return None
@@ -211,6 +215,25 @@ class Calls:
             if self._alone.pop(place, None) is not None and isinstance(future, CallFuture):
                 self._load -= 1
             return [place]
+
+    def mend(self) -> list[int]:
+        """A signal handler has interrupted something of this, and raised: what must hold holds again.
+
+        Returns:
+            The slots that nobody wants any more.
+        """
+        with self._lock:
+            full = [slot for slot, future in self._alone.items() if future._status is not AWAY]
+            empty = [
+                slot for slot, one in self._bundles.items() if all(each._content is not one for each in one.futures)
+            ]
+            for slot in full:
+                del self._alone[slot]
+            for slot in empty:
+                del self._bundles[slot]
+            alone = sum(isinstance(future, CallFuture) for future in self._alone.values())
+            self._load = alone + BUNDLE_WEIGHT * len(self._bundles)
+            return full + empty
 
     def lose(self) -> list[Future[Any]]:
         """Nothing of this will come back: the futures that are empty."""
@@ -249,8 +272,9 @@ class Calls:
         return bundle
 
     def _go_alone(self, future: CallFuture[Any]) -> None:
-        self._load += 1
-        slot = future._content = next(self._slots)
+        slot = next(self._slots)
+        self._load += 1  # from here on nothing is called, so nothing interrupts
+        future._content = slot
         self._alone[slot] = future
 
     def _first(self) -> CallFuture[Any] | None:
@@ -357,13 +381,14 @@ class Calls:
 
     def _recall(self, bundle: Bundle) -> bool:
         """One of these was cancelled: the others are sent again; whether it was there."""
-        if self._bundles.pop(bundle.slot, None) is None:
+        if bundle.slot not in self._bundles:
             return False
-        self._load -= BUNDLE_WEIGHT
-        for future in bundle.futures:
+        for future in bundle.futures:  # in this order: one that is interrupted here comes back with the bundle
             if future._content is bundle:
                 future._content = None
                 self._waiting.append(future)
+        del self._bundles[bundle.slot]
+        self._load -= BUNDLE_WEIGHT
         return True
 
     def _send_again(self, futures: list[CallFuture[Any]], kind: Kind) -> None:

@@ -67,10 +67,15 @@ class Listener:
 
     def show(self, within_s: float = SHOW_S) -> None:
         """Show what has come so far, or wait until the other thread has."""
-        if self._thread is not None and self._showing.acquire(timeout=within_s):
-            try:
+        if self._thread is None:
+            return
+        taken: deque[bool] = deque()
+        try:
+            taken.extend(map(self._showing.acquire, (True,), (within_s,)))  # one step: a signal handler may raise here
+            if taken[0]:
                 self._show()
-            finally:
+        finally:
+            if taken and taken[0]:
                 self._showing.release()
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any, TypeVar
 
 from hdphrs.api import seeds
-from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status, name_of, unfold
+from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status, is_outcome, name_of, unfold
 from hdphrs.api.future import get as fast_get
 from hdphrs.api.memo import Wish, wish_of
 from hdphrs.api.options import options_of, options_of_task, use
@@ -76,12 +76,15 @@ class ProgramPort:
         """Guards `_waiters` and the status of futures against the receiver; a signal handler may take it again."""
         self._listener = Listener()
         self._calls = Calls(self._lock, self._fill, self._listener)
-        self._sender = Sender(link, self._calls, self._listener)
+        self._sender = Sender(link, self._calls, self._listener, self._tidy)
         self._book = CodeBook(lambda digest, data: self._sender.post([local.CODE, digest, data]))
         self._kinds: dict[tuple[bytes, bytes, bool], Kind] = {}
         self._waiters: dict[Future[Any], list[Callable[[], object]]] = {}
         self._due: list[Callable[[], object]] = []
-        """Of those whose futures have just been filled."""
+        """Of those whose futures have just been filled.  No signal handler is to raise between two of them, so they are
+        made by the sender or the receiver."""
+        self._is_disturbed = False
+        """A signal handler has raised in the midst of something."""
         self._reader = Reader(
             link,
             self._hear,
@@ -162,12 +165,16 @@ class ProgramPort:
         future._index = index
         future._kind = kind
         future._status = AWAY
-        if not self._sender.send(future):
-            self._calls.add(future)
-            self._sender.wake()
-            self._reader.stir()
-        if self._lost:
-            self._lose()
+        try:
+            if not self._sender.send(future):
+                self._calls.add(future)
+                self._sender.wake()
+                self._reader.stir()
+            if self._lost:
+                self._lose()
+        except BaseException:  # a signal handler has raised
+            self._forget(future)
+            raise
         return future
 
     def place(
@@ -184,12 +191,16 @@ class ProgramPort:
         if future._status is AWAY and not self._reader.read_until(lambda: future._status is not AWAY):
             arrival = threading.Lock()
             arrival.acquire()
-            self.watch(future, arrival.release)
-            arrival.acquire()
+            try:
+                self.watch(future, arrival.release)
+                arrival.acquire()
+            except BaseException:  # a signal handler has raised
+                self.unwatch(future, arrival.release)
+                raise
         self._listener.show()
         status, content = future._status, future._content
         if status is ARRIVED:
-            succeeded, value = load_packed(content)
+            succeeded, value = load_packed(content)  # if a signal handler raises, the bytes stay for the next time
             with self._lock:
                 if future._status is ARRIVED:  # else another thread was faster
                     future._content = value
@@ -221,18 +232,26 @@ class ProgramPort:
 
     def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
         with self._lock, suppress(ValueError):
-            self._waiters.get(future, []).remove(call)
+            calls = self._waiters.get(future, [])
+            calls.remove(call)
+            if not calls:
+                del self._waiters[future]
 
     def bell(self) -> Bell:
         return _Bell()
 
     def cancel(self, future: Future[Any]) -> bool:
-        slots = self._calls.cancel(future)
-        if slots is None:
-            return False
-        self._call_due()
-        if slots or self._reader.is_lent:  # whoever reads may wait for this one
-            self._sender.post([local.CANCEL, slots])
+        try:
+            slots = self._calls.cancel(future)
+            if slots is None:
+                return False
+            if self._due:
+                self._sender.wake()
+            if slots or self._reader.is_lent:  # whoever reads may wait for this one
+                self._sender.post([local.CANCEL, slots])
+        except BaseException:  # a signal handler has raised
+            self._disturb()
+            raise
         return True
 
     def export(self) -> None:
@@ -267,8 +286,9 @@ class ProgramPort:
         future: Future[T] = self._send(task, ROOT)
         try:
             return self.wait(future)
-        except KeyboardInterrupt:  # nobody else has the future, so nobody could cancel it
-            self.cancel(future)
+        except BaseException as error:
+            if not is_outcome(error, future):  # a Ctrl-C: nobody else has the future, so nobody could cancel it
+                self.cancel(future)
             raise
         finally:
             self._listener.end_main(task.path)
@@ -335,12 +355,41 @@ class ProgramPort:
         future._function = None
         future._parent = self
         future._status = AWAY
-        slot = self._calls.place(future)
-        packed = pack_task(task)
-        self._sender.post([local.PLACE, slot, *where, packed] if where else [local.EXPORT, [[slot, packed]]])
-        if self._lost:
-            self._lose()
+        future._content = None
+        try:
+            slot = self._calls.place(future)
+            packed = pack_task(task)
+            self._sender.post([local.PLACE, slot, *where, packed] if where else [local.EXPORT, [[slot, packed]]])
+            if self._lost:
+                self._lose()
+        except BaseException:  # a signal handler has raised
+            self._forget(future)
+            raise
         return future
+
+    def _forget(self, future: Future[Any]) -> None:
+        """Its spawn was interrupted: nobody will get it, and whether it was sent is not known."""
+        try:
+            self.cancel(future)
+        finally:
+            self._disturb()
+
+    def _disturb(self) -> None:
+        """Have the sender put right what a signal handler has left half done."""
+        self._is_disturbed = True
+        self._sender.wake()
+
+    def _tidy(self) -> None:
+        """In the sender."""
+        if self._is_disturbed:
+            self._is_disturbed = False
+            slots = self._calls.mend()
+            with self._lock:
+                for future in [one for one in self._waiters if one._status is not AWAY]:
+                    self._due += self._waiters.pop(future)
+            self._sender.post([local.CANCEL, slots])  # whoever reads may wait for one that is full
+        if self._due:
+            self._call_due()
 
     def _memo(
         self,
@@ -367,6 +416,7 @@ class ProgramPort:
             self._parted.set()
             if not self._closed:
                 self._lose()
+                self._call_due()
 
     def _take(self, messages: list[list[Any]]) -> bool:
         """In a thread that waits, and that may be interrupted: what is simple, unless other threads wait too."""
@@ -430,14 +480,15 @@ class ProgramPort:
             with self._lock:
                 for future in lost:
                     self._fill(future, FAILED, error)
-            self._call_due()
+            self._sender.wake()
 
     def _fill(self, future: Future[Any], status: Status, content: Any) -> None:
         """Under the lock; `_call_due` is to follow, without it."""
         future._content = content
         future._status = status
-        if self._waiters:
-            self._due += self._waiters.pop(future, ())
+        if self._waiters and (waiters := self._waiters.get(future)):
+            self._due += waiters  # from here on nothing is called, so nothing interrupts
+            del self._waiters[future]
 
     def _call_due(self) -> None:
         """Let those know who have waited for what has been filled."""

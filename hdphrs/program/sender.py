@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import groupby
 from queue import Empty, SimpleQueue
@@ -26,11 +26,16 @@ BATCH_MAX = 4096
 class Sender:
     """That of one program."""
 
-    def __init__(self, link: local.Link, calls: Calls, listener: Listener) -> None:
-        """`calls` are sent when there is room for them, and what the `listener` wants to hear, when that changes."""
+    def __init__(self, link: local.Link, calls: Calls, listener: Listener, tidy: Callable[[], None]) -> None:
+        """`calls` are sent when there is room for them, and what the `listener` wants to hear, when that changes.
+
+        Args:
+            tidy: called whenever the thread is woken: for what no signal handler may interrupt.
+        """
         self._link = link
         self._calls = calls
         self._listener = listener
+        self._tidy = tidy
         self._posted: deque[list[Any]] = deque()
         self._bell: SimpleQueue[None] = SimpleQueue()
         self._asleep = False
@@ -42,8 +47,12 @@ class Sender:
 
     def post(self, message: list[Any]) -> None:
         """This is to be sent, too."""
-        self._posted.append(message)
-        self.wake()
+        try:
+            self._posted.append(message)
+            self.wake()
+        except BaseException:  # a signal handler has raised, perhaps when it was posted and nobody knew
+            self.wake()
+            raise
 
     def send(self, future: CallFuture[Any]) -> bool:
         """Send a call at once, in the thread that has spawned it, if there is nothing else to send; whether it has.
@@ -77,6 +86,7 @@ class Sender:
     def _run(self) -> None:
         while not self._ended.is_set():
             self._sleep()
+            self._tidy()
             # In this order: nothing overtakes its code, nor a cancellation what it cancels.
             exported = list(self._calls.take(BATCH_MAX))
             posted = []
@@ -97,6 +107,7 @@ class Sender:
     def _sleep(self) -> None:
         """Until there may be something to send."""
         self._asleep = True
+        self._tidy()
         if not self._posted and not self._calls.are_due:
             with suppress(Empty):
                 self._bell.get(timeout=LOOK_S if self._listener.unsure else None)
