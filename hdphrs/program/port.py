@@ -486,7 +486,7 @@ class ProgramPort:
         """Under the lock; `_call_due` is to follow, without it."""
         future._content = content
         future._status = status
-        if self._waiters and (waiters := self._waiters.get(future)):
+        if self._waiters and (waiters := self._waiters.get(future)) is not None:
             self._due += waiters  # from here on nothing is called, so nothing interrupts
             del self._waiters[future]
 
