@@ -112,9 +112,14 @@ class Desk:
                 raise BrokenExecutor(str(self.broken)) from self.broken.__cause__
             if self._closed:
                 raise RuntimeError("cannot schedule new futures after shutdown")
-            self._pending.append((future, call, self._port.take_index()))
-            if len(self._pending) <= 1:  # else the desk is busy, or full
+            item = future, call, self._port.take_index()
+            try:
+                self._pending.append(item)
+                if len(self._pending) <= 1:  # else the desk is busy, or full
+                    self._bell.put(None)
+            except BaseException:  # a signal handler has raised, perhaps before the desk was told
                 self._bell.put(None)
+                raise
         return future
 
     def close(self, *, wait: bool = False, cancel_pending: bool = False, abandon: bool = False) -> None:

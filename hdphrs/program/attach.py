@@ -13,12 +13,15 @@ import threading
 
 from hdphrs.api.future import state
 from hdphrs.api.port import Unattached
+from hdphrs.errors import HdphrsError
 from hdphrs.program.embedded import EmbeddedNode
 from hdphrs.program.port import ProgramPort
 from hdphrs.wire.local import Link
 from hdphrs.wire.settings import PROGRAM_FD_VARIABLE, usable_cores
 
 _attaching = threading.Lock()
+_beginning: ProgramPort | None = None
+"""The port while it waits for its node: who was interrupted then goes on with this one, and no other."""
 _attached: ProgramPort | None = None
 _embedded: EmbeddedNode | None = None
 """The program's own node, if it has started one."""
@@ -30,10 +33,17 @@ def attach() -> ProgramPort:
     Raises:
         StartError: the node did not start; the message says why.
     """
-    global _attached
+    global _attached, _beginning
     with _attaching:
         if _attached is None:
-            _attached = _inherit() or _embed()
+            if _beginning is None:
+                _beginning = _inherit() or _embed()
+            try:
+                _beginning.start()
+            except HdphrsError:
+                _beginning = None
+                raise
+            _attached, _beginning = _beginning, None
         return _attached
 
 
@@ -52,24 +62,24 @@ def _inherit() -> ProgramPort | None:
         return None
     sock = socket.socket(fileno=int(descriptor))
     os.set_inheritable(sock.fileno(), False)
-    return _start(ProgramPort(Link(sock), describe_loss=_describe_loss_of_root), None)
+    return _watch(ProgramPort(Link(sock), describe_loss=_describe_loss_of_root), None)
 
 
 def _embed() -> ProgramPort:
     global _embedded
     _embedded = EmbeddedNode(usable_cores())
-    return _start(_embedded.port, _embedded)
+    return _watch(_embedded.port, _embedded)
 
 
 def _describe_loss_of_root() -> str:
     return "the root node has died, and every task of the run with it; run the program again"
 
 
-def _start(port: ProgramPort, node: EmbeddedNode | None) -> ProgramPort:
+def _watch(port: ProgramPort, node: EmbeddedNode | None) -> ProgramPort:
     def forget_in_fork() -> None:
-        global _attached, _attaching, _embedded
-        if _attached is port:
-            _attached = _embedded = None
+        global _attached, _attaching, _beginning, _embedded
+        if port in (_attached, _beginning):
+            _attached = _beginning = _embedded = None
             _attaching = threading.Lock()
             port.abandon()
             if state.port is port:
@@ -85,5 +95,4 @@ def _start(port: ProgramPort, node: EmbeddedNode | None) -> ProgramPort:
 
     os.register_at_fork(after_in_child=forget_in_fork)
     atexit.register(part)
-    port.start()
     return port

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from hdphrs.api import seeds
-from hdphrs.api.future import AWAY, DONE, FAILED, Future, Status, is_outcome, name_of, unfold
+from hdphrs.api.future import AWAY, DONE, FAILED, Future, is_outcome, name_of, unfold
 from hdphrs.api.future import get as fast_get
 from hdphrs.api.memo import Wish, wish_of
 from hdphrs.api.options import options_of, options_of_task, use
@@ -25,6 +25,7 @@ from hdphrs.program.calls import ARRIVED, HERE, CallFuture, Calls, Kind
 from hdphrs.program.listener import Listener
 from hdphrs.program.reader import Reader
 from hdphrs.program.sender import Sender
+from hdphrs.program.waiters import Waiters
 from hdphrs.protocol.paths import PROGRAM_PATH, child_path
 from hdphrs.protocol.tasks import FAIR, KEEN, ROOT, NodeId, Task
 from hdphrs.wire import local
@@ -73,16 +74,13 @@ class ProgramPort:
         self._link = link
         self._describe_loss = describe_loss
         self._lock = threading.RLock()
-        """Guards `_waiters` and the status of futures against the receiver; a signal handler may take it again."""
+        """Guards the status of futures against the receiver; a signal handler may take it again."""
         self._listener = Listener()
-        self._calls = Calls(self._lock, self._fill, self._listener)
+        self._waiters = Waiters(self._lock)
+        self._calls = Calls(self._lock, self._waiters.fill, self._listener)
         self._sender = Sender(link, self._calls, self._listener, self._tidy)
         self._book = CodeBook(lambda digest, data: self._sender.post([local.CODE, digest, data]))
         self._kinds: dict[tuple[bytes, bytes, bool], Kind] = {}
-        self._waiters: dict[Future[Any], list[Callable[[], object]]] = {}
-        self._due: list[Callable[[], object]] = []
-        """Of those whose futures have just been filled.  No signal handler is to raise between two of them, so they are
-        made by the sender or the receiver."""
         self._is_disturbed = False
         """A signal handler has raised in the midst of something."""
         self._reader = Reader(
@@ -105,13 +103,14 @@ class ProgramPort:
         self._ledger = False
 
     def start(self) -> None:
-        """Start the threads, and wait until the run may begin.
+        """Start the threads, and wait until the run may begin; if a signal handler has raised, it may be called again.
 
         Raises:
             StartError: it may not; the message says why.
         """
         self._sender.start()
-        self._receiver.start()
+        if self._receiver.ident is None:
+            self._receiver.start()
         self._begun.wait()
         if self._refusal is not None:
             raise StartError(self._refusal)
@@ -221,7 +220,7 @@ class ProgramPort:
             if future._status is AWAY:
                 if self._closed:
                     raise UsageError("get: the program has ended, and its node with it")
-                self._waiters.setdefault(future, []).append(call)
+                self._waiters.add(future, call)
                 self._reader.stir()
                 return
         call()
@@ -231,11 +230,7 @@ class ProgramPort:
         return future._status is not AWAY
 
     def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
-        with self._lock, suppress(ValueError):
-            calls = self._waiters.get(future, [])
-            calls.remove(call)
-            if not calls:
-                del self._waiters[future]
+        self._waiters.remove(future, call)
 
     def bell(self) -> Bell:
         return _Bell()
@@ -245,7 +240,7 @@ class ProgramPort:
             slots = self._calls.cancel(future)
             if slots is None:
                 return False
-            if self._due:
+            if self._waiters.due:
                 self._sender.wake()
             if slots or self._reader.is_lent:  # whoever reads may wait for this one
                 self._sender.post([local.CANCEL, slots])
@@ -384,12 +379,9 @@ class ProgramPort:
         if self._is_disturbed:
             self._is_disturbed = False
             slots = self._calls.mend()
-            with self._lock:
-                for future in [one for one in self._waiters if one._status is not AWAY]:
-                    self._due += self._waiters.pop(future)
+            self._waiters.mend()
             self._sender.post([local.CANCEL, slots])  # whoever reads may wait for one that is full
-        if self._due:
-            self._call_due()
+        self._waiters.call_due()
 
     def _memo(
         self,
@@ -416,7 +408,7 @@ class ProgramPort:
             self._parted.set()
             if not self._closed:
                 self._lose()
-                self._call_due()
+                self._waiters.call_due()
 
     def _take(self, messages: list[list[Any]]) -> bool:
         """In a thread that waits, and that may be interrupted: what is simple, unless other threads wait too."""
@@ -425,14 +417,14 @@ class ProgramPort:
         self._hear_one(messages[0])
         if self._calls.are_due:
             self._sender.wake()
-        return not self._due
+        return not self._waiters.due
 
     def _hear(self, messages: list[list[Any]]) -> bool:
         """In the receiver; whether a waiting thread could have dealt with it."""
         simple = self._is_simple(messages)
         for message in messages:
             self._hear_one(message)
-        self._call_due()
+        self._waiters.call_due()
         if self._calls.are_due:
             self._sender.wake()
         return simple
@@ -479,21 +471,5 @@ class ProgramPort:
             error = RootLostError(self._describe_loss())
             with self._lock:
                 for future in lost:
-                    self._fill(future, FAILED, error)
+                    self._waiters.fill(future, FAILED, error)
             self._sender.wake()
-
-    def _fill(self, future: Future[Any], status: Status, content: Any) -> None:
-        """Under the lock; `_call_due` is to follow, without it."""
-        future._content = content
-        future._status = status
-        if self._waiters and (waiters := self._waiters.get(future)) is not None:
-            self._due += waiters  # from here on nothing is called, so nothing interrupts
-            del self._waiters[future]
-
-    def _call_due(self) -> None:
-        """Let those know who have waited for what has been filled."""
-        if self._due:
-            with self._lock:
-                due, self._due = self._due, []
-            for call in due:
-                call()

@@ -40,10 +40,12 @@ class Sender:
         self._bell: SimpleQueue[None] = SimpleQueue()
         self._asleep = False
         self._ended = threading.Event()
+        self._runner = threading.Thread(target=self._run, name="hdphrs-sender", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
-        threading.Thread(target=self._run, name="hdphrs-sender", daemon=True).start()
+        """Begin, unless it has begun."""
+        if self._runner.ident is None:
+            self._runner.start()
 
     def post(self, message: list[Any]) -> None:
         """This is to be sent, too."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import os
 import subprocess
 import threading
@@ -12,16 +13,22 @@ from concurrent import futures
 from concurrent.futures import BrokenExecutor, Future
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import trio
 
 import hdphrs
+from hdphrs.api.future import AWAY
 from hdphrs.errors import CannotTravelError, RemoteTraceback, StartError, TaskCrashedError
 from hdphrs.executor import desk
 from hdphrs.executor.inside import InsideFuture
 from hdphrs.program import embedded
 from tests.executor import work
+from tests.program.interruption import LateError, handler, interrupted
+
+DEADLINE_S = 60.0
 
 pytestmark = [pytest.mark.usefixtures("shared_node"), pytest.mark.slow]
 
@@ -197,6 +204,32 @@ def test_any_thread_may_submit(executor: hdphrs.Executor) -> None:
     with futures.ThreadPoolExecutor(8) as threads:
         sums = threads.map(lambda base: sum(executor.map(work.square, range(base, base + 30))), range(8))
         assert list(sums) == [sum(n * n for n in range(base, base + 30)) for base in range(8)]
+
+
+def test_submission_that_a_signal_handler_interrupts_keeps_no_later_one_waiting() -> None:
+    with hdphrs.Executor() as executor, handler():
+        for at in itertools.count(1):
+            again = interrupted(lambda: executor.submit(work.square, 3), at)
+            assert executor.submit(work.square, 4).result(DEADLINE_S) == 16, f"interrupted at point {at}"
+            if not again:
+                break
+    assert at > 5
+
+
+def test_child_is_as_it_was_when_a_signal_handler_interrupts_who_waits_for_it() -> None:
+    outcomes: Iterator[int | LateError] = iter([LateError(), 9])
+
+    def get(timeout: float | None) -> int:
+        outcome = next(outcomes)
+        if isinstance(outcome, LateError):
+            raise outcome
+        return outcome
+
+    task: Any = SimpleNamespace(get=get, _status=AWAY, done=lambda: False)
+    child = InsideFuture[int](task)
+    with pytest.raises(LateError):
+        child.result()
+    assert child.result() == 9
 
 
 def test_asyncio_runs_in_it(executor: hdphrs.Executor) -> None:

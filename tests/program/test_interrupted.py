@@ -92,8 +92,8 @@ class Answering(Node):
     def release(self) -> None:
         """What was held back."""
         for slot in list(self.held):
-            delivery = self.held.pop(slot)
-            if slot not in self.cancelled:
+            delivery = self.held.pop(slot, None)  # another thread may release it too
+            if delivery is not None and slot not in self.cancelled:
                 self.link.send(delivery)
 
     def is_in_order(self) -> bool:
@@ -148,17 +148,17 @@ def test_get_gives_the_value_after_it_was_interrupted_anywhere(
 ) -> None:
     """Be it while the value is unpickled, which it can be again."""
     node.makes = make
-    futures: list[Future[Any]] = []
+    node.holds = True
 
-    def prepare() -> Future[Any]:
-        future = node.port.spawn(double, (7,), {}, None)
-        if is_here:
-            wait_for(lambda: future._status is not AWAY)
-        futures.append(future)
-        return future
+    def answer() -> None:
+        wait_for(lambda: bool(node.held) and (is_here or _is_waited_for(node)))
+        node.release()
 
     for at in count(1):
-        future = prepare()
+        future = node.port.spawn(double, (7,), {}, None)
+        answering, _ = in_thread(answer)
+        if is_here:
+            wait_for(lambda future=future: future._status is not AWAY)  # type: ignore[misc]
         raised: list[BaseException] = []
 
         def work(future: Future[Any] = future, raised: list[BaseException] = raised) -> None:
@@ -170,6 +170,7 @@ def test_get_gives_the_value_after_it_was_interrupted_anywhere(
         again = interrupted(work, at, also=__file__)
         got = outcome(lambda future=future: node.port.wait(future))  # type: ignore[misc]
         assert got == make(7), f"interrupted at point {at}: {got!r}"
+        answering.join(DEADLINE_S)
         if not again:
             break
     assert at > (10 if is_here else 20)
@@ -193,26 +194,27 @@ def test_placing_a_task_that_is_interrupted_leaves_nothing_behind(node: Answerin
 
 
 def test_run_that_is_interrupted_cancels_its_task(node: Answering) -> None:
+    """Nobody else has its future."""
     node.holds = True
-
-    def work(at: int) -> object:
-        return node.port.run(double, (at,))
-
     for at in count(1):
-        if at > 1:
-            wait_for(node.is_in_order)
-        releaser = threading.Timer(0.05, node.release)
-        if not interrupted(lambda at=at: _released(node, work, at), at):  # type: ignore[misc]
+        over = threading.Event()
+
+        def answer(over: threading.Event = over) -> None:
+            wait_for(lambda: over.is_set() or (bool(node.held) and _is_waited_for(node)))
+            node.release()
+
+        answering, _ = in_thread(answer)
+        again = interrupted(lambda at=at: node.port.run(double, (at,)), at)  # type: ignore[misc]
+        over.set()
+        answering.join(DEADLINE_S)
+        wait_for(node.is_in_order)
+        if not again:
             break
-        releaser.cancel()
     assert at > 20
-    wait_for(node.is_in_order)
 
 
-def _released(node: Answering, work: Callable[[int], object], at: int) -> object:
-    """The node answers only in the end, so that most points come before the answer."""
-    threading.Timer(0.02, node.release).start()
-    return work(at)
+def _is_waited_for(node: Node) -> bool:
+    return bool(node.port._waiters) or node.port._reader.is_lent
 
 
 def test_cancel_that_is_interrupted_keeps_nobody_waiting(node: Answering) -> None:
@@ -224,7 +226,7 @@ def test_cancel_that_is_interrupted_keeps_nobody_waiting(node: Answering) -> Non
         future = node.port.spawn(double, (7,), {}, None)
         wait_for(lambda: bool(node.held))
         current[:] = [future, *in_thread(lambda: outcome_of(node, future))]
-        wait_for(lambda: bool(node.port._waiters) or node.port._reader.is_lent)
+        wait_for(lambda: _is_waited_for(node))
 
     def check(at: int) -> None:
         future, thread, got = current

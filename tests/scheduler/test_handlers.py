@@ -17,6 +17,7 @@ from hdphrs import get, spawn, spawn_at
 from hdphrs.api import future as fast
 from hdphrs.api import waiting
 from hdphrs.api.future import Future
+from hdphrs.errors import CannotTravelError
 from hdphrs.protocol.tasks import ROOT
 from hdphrs.scheduler import bundles, handlers, hub, note, port, strands
 from hdphrs.scheduler.handlers import CALL_TASKS, HELD_MAX, Handlers, is_of_a_task
@@ -75,6 +76,25 @@ def gets_striking_value() -> list[Any]:
         except LateError as error:
             seen.append(repr(error))
     return seen
+
+
+class Interrupting:
+    """A value whose own code raises what else only signal handlers do."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return interrupt, ()
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def gets_interrupting_value() -> str:
+    try:
+        get(spawn_at(ROOT, square, 7))
+    except CannotTravelError as error:
+        return str(error)
+    return "nothing"
 
 
 def takes(value: Striking) -> int:
@@ -143,6 +163,12 @@ def test_handler_that_raises_while_a_value_is_unpickled_leaves_the_value(node: F
     _, succeeded, seen = node.result()
     assert succeeded
     assert seen == [f"LateError({signal.SIGUSR1:d})", 49]
+
+
+def test_value_that_raises_like_ctrl_c_is_an_error_and_not_the_end_of_the_scheduler(node: FakeNode) -> None:
+    node.start(gets_interrupting_value)
+    deliver(node, Interrupting())
+    assert node.result()[1:] == (True, "a result does not unpickle here: KeyboardInterrupt: ")
 
 
 def test_handler_that_raises_while_arguments_are_unpickled_harms_neither_task_nor_scheduler(node: FakeNode) -> None:
