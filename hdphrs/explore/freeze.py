@@ -233,7 +233,7 @@ ROLES: dict[str, tuple[type, _Role]] = {
         Pieces,
         _Role(
             {"_pieces": codec(dict[bytes, Piece]), "_paths": codec(list[bytes]), "_bytes": ATOM},
-            frozenset({"bytes_max", "on_keep"}),
+            frozenset({"bytes_max", "on_keep", "on_discard"}),
         ),
     ),
     "cancelling": (

@@ -15,8 +15,9 @@ from typing import NamedTuple
 from hdphrs.node.link import NodeLink
 from hdphrs.node.process import SchedulerProcess
 from hdphrs.node.voices import Speaker, Voices
+from hdphrs.protocol.paths import BUNDLE
 from hdphrs.protocol.tasks import Crash, Origin, Spark, Task, TaskRef
-from hdphrs.wire.bundle import MARK, is_bundle
+from hdphrs.wire.bundle import is_bundle
 from hdphrs.wire.tray import Taker
 
 ENDED_MAX = 1024
@@ -127,7 +128,7 @@ class Scheduler:
         bundles = {serial: spark for serial, spark in wanted.items() if is_bundle(spark.task.path)}
         if running in bundles:
             return bundles[running]
-        path = path.removeprefix(MARK)  # of a task's bundle, it is that of its first call
+        path = path.removeprefix(BUNDLE)  # of a task's bundle, it is that of its first call
         above = {
             spark.task.path: spark
             for spark in wanted.values()

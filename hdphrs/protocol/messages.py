@@ -152,6 +152,13 @@ class Orphans:
 
 
 @dataclass(frozen=True, slots=True)
+class Discard:
+    """N -> root: what the task at this path has come to has taken down who unpickled it; keep it no more."""
+
+    path: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Recall:
     """N -> root: the tasks at these paths are about to be run again; what is left of them?"""
 
@@ -275,6 +282,7 @@ Message = (
     | Push
     | Result
     | Keep
+    | Discard
     | Recall
     | Recalled
     | Orphans

@@ -312,6 +312,9 @@ class Node:
             case msg.Keep(pieces):
                 self._count("pieces", len(pieces))
                 return self.orphans.on_keep(sender, pieces)
+            case msg.Discard(path):
+                self.pieces.discard(path)
+                return []
             case msg.Recall():
                 return self.orphans.on_recall(sender, message)
             case msg.Recalled():

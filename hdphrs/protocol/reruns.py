@@ -14,7 +14,7 @@ from hdphrs.config import CoreConfig
 from hdphrs.protocol.counters import Counters
 from hdphrs.protocol.effects import Effect
 from hdphrs.protocol.membership import Membership
-from hdphrs.protocol.messages import Await, Keep, Orphans, Recall, Recalled, Result
+from hdphrs.protocol.messages import Await, Discard, Keep, Orphans, Recall, Recalled, Result
 from hdphrs.protocol.orphans import Say
 from hdphrs.protocol.pieces import apart, check_of_task, is_keen, piece_of, worth
 from hdphrs.protocol.retained import Copy, Retained
@@ -109,6 +109,10 @@ class Reruns:
     def keep(self, pieces: Sequence[Piece]) -> list[Effect]:
         """Finished parts of unfinished tasks: they are kept at the root."""
         return self._say(ROOT, Keep(tuple(pieces))) if pieces and self._config.pieces_bytes_max else []
+
+    def discard(self, path: bytes) -> list[Effect]:
+        """What the task at this path has come to takes down who unpickles it: it is not kept at the root."""
+        return self._say(ROOT, Discard(path)) if self._config.pieces_bytes_max else []
 
     # ---- what is run again -----------------------------------------------------------------------------------
 

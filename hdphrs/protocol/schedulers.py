@@ -15,8 +15,9 @@ from itertools import islice
 
 from hdphrs.config import CoreConfig
 from hdphrs.protocol.effects import Deliver
+from hdphrs.protocol.paths import BUNDLE, may_hold
 from hdphrs.protocol.sparkpool import Sparkpool
-from hdphrs.protocol.tasks import Blame, Crash, Origin, Orphan, Outcome, Piece, Spark, Task, TaskRef, Verdict
+from hdphrs.protocol.tasks import Blame, Cause, Crash, Origin, Orphan, Outcome, Piece, Spark, Task, TaskRef, Verdict
 
 BLAME_MAX = 64
 """Tasks whose crashes go along with a SCHEDULE: each may have kilobytes of last words."""
@@ -129,6 +130,8 @@ class Schedulers:
                             given_up.append((*key, crashed(spark.task, crashes)))
                             continue
                         spark = replace(spark, crashes=crashes)  # so that it runs carefully
+                    if self._blame and spark.pieces:
+                        spark = self._without_charged(spark)
                     scheduler.held[key] = spark
                     if spark.pieces:
                         scheduler.again[key] = spark
@@ -174,8 +177,27 @@ class Schedulers:
         return pieces[start:end]
 
     def crashes_of(self, path: bytes) -> tuple[Crash, ...]:
-        """The crashes that are charged to the task at this path."""
-        return self._blame.get(path, ()) if self._blame else ()
+        """The crashes that are charged to the task at this path; of a bundle, also those of a task that it may hold.
+
+        So that one comes alone: one is charged for its value, and given up, by its own path.
+        """
+        if not self._blame:
+            return ()
+        crashes = self._blame.get(path, ())
+        return crashes or (self._crashes_within(path) if path.startswith(BUNDLE) else ())
+
+    def _crashes_within(self, bundle: bytes) -> tuple[Crash, ...]:
+        charged = (crashes for path, crashes in self._blame.items() if may_hold(bundle, path))
+        return next(charged, ())
+
+    def _without_charged(self, spark: Spark) -> Spark:
+        """It is not handed finished parts that have taken down who unpickled them: it makes the task anew, and hears
+        from this node if that is given up."""
+        return replace(spark, pieces=tuple(piece for piece in spark.pieces if not self._is_deadly(piece)))
+
+    def _is_deadly(self, part: Piece | Orphan) -> bool:
+        charged = self._blame.get(part.path, ())
+        return isinstance(part, Piece) and any(crash.cause is Cause.VALUE for crash in charged)
 
     def blame_of(self, sparks: Iterable[Spark]) -> tuple[Blame, ...]:
         """What is charged to these and to what descends from them, which each re-run makes anew: the newest of it."""
@@ -235,6 +257,10 @@ class Schedulers:
         """
         if len(crashes) > len(self.crashes_of(path)):
             self._remember(path, crashes)
+
+    def accuse(self, path: bytes, crash: Crash) -> None:
+        """What the task at this path has come to has taken down who unpickled it, wherever that task has run."""
+        self._remember(path, (*self._blame.get(path, ()), crash))
 
     def _remember(self, path: bytes, crashes: tuple[Crash, ...]) -> None:
         self._blame.pop(path, None)

@@ -54,7 +54,7 @@ from hdphrs.scheduler.waiting import RUNNING, Waiting
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook, CodeShelf
 from hdphrs.wire.items import pack_outcome
-from hdphrs.wire.page import Line
+from hdphrs.wire.page import ARGUMENTS, Line
 from hdphrs.wire.values import dump_error, pack_result, summary
 
 LIGHT_S = 0.2e-3
@@ -303,7 +303,7 @@ class Hub:
         spark = future.spark
         task = spark.task
         if spark.pieces:
-            future.reuse = Reuse(spark, self._exporter.check, self._meter.credit)
+            future.reuse = Reuse(spark, self._exporter.check, self._meter.credit, self._exporter.fill)
         if task.timeout_s:
             self._tell([local.BEGUN, list(spark.ref), spark.replica])
         account = self._meter.open(future)
@@ -311,6 +311,7 @@ class Hub:
             self._strands.begin(account)
         self._turn.enter(future, None)  # it is not the work of this task to load what others need too
         at_s = None
+        before = self._line.unpickle(ARGUMENTS)
         self._imports.begin()
         try:
             if task.code:
@@ -318,8 +319,10 @@ class Hub:
             began_s = perf_counter()
             function, args, kwargs = self._shelf.decode(task.name, task.code, task.payload)
         except CannotTravelError as refusal:
+            self._line.unpickle(before)
             packed = pack_outcome(dump_error(task.name, refusal))
         else:
+            self._line.unpickle(before)
             took_s = perf_counter() - began_s
             self._imports.end()
             if future.careful:

@@ -85,6 +85,7 @@ ROWS: Final[dict[int, type[m.Message]]] = {
     26: m.Await,
     27: m.Gone,
     28: m.Cancel,
+    29: m.Discard,
 }
 """Kind number to type.  Numbers are never used again; a change of meaning raises `WIRE_VERSION`."""
 
