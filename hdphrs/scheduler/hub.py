@@ -122,7 +122,7 @@ class Hub:
         )
         self._stopper = Stopper(self._exporter, self._meter, line, self._bundles, answer=self._answers.add, tell=tell)
         self._habits = Habits()
-        finds = Finds(tell)
+        finds = Finds(tell, line)
         self._imports = Imports(tell)
         self._dialogue = Dialogue(
             self._mail,
