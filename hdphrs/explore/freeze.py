@@ -226,7 +226,7 @@ ROLES: dict[str, tuple[type, _Role]] = {
                 "_due": codec(dict[NodeId, int]),
                 "_recalls": codec(list[tuple[NodeId, Recall]]),
             },
-            frozenset({"_pieces", "_say"}),
+            frozenset({"_pieces", "_say", "_blame_of"}),
         ),
     ),
     "pieces": (

@@ -11,6 +11,7 @@ from typing import Final
 
 from hdphrs.protocol.tasks import (
     Blame,
+    Crash,
     FishId,
     Member,
     NodeId,
@@ -153,9 +154,12 @@ class Orphans:
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """N -> root: what the task at this path has come to has taken down who unpickled it; keep it no more."""
+    """N -> root: what the task at this path has come to has taken down who unpickled it; keep it no more, and tell who
+    asks for what is left of its ancestors."""
 
     path: bytes
+    crashes: tuple[Crash, ...]
+    """What it is charged with so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +176,8 @@ class Recalled:
 
     recall: RecallId
     pieces: tuple[Piece | Orphan, ...]
+    blame: tuple[Blame, ...] = ()
+    """What the root remembers of them, and of what descends from them."""
 
 
 @dataclass(frozen=True, slots=True)

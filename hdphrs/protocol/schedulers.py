@@ -199,11 +199,12 @@ class Schedulers:
         charged = self._blame.get(part.path, ())
         return isinstance(part, Piece) and any(crash.cause is Cause.VALUE for crash in charged)
 
-    def blame_of(self, sparks: Iterable[Spark]) -> tuple[Blame, ...]:
-        """What is charged to these and to what descends from them, which each re-run makes anew: the newest of it."""
+    def blame_of(self, paths: Iterable[bytes]) -> tuple[Blame, ...]:
+        """What is charged to the tasks at these paths and to what descends from them, which each re-run makes anew: the
+        newest of it."""
         if not self._blame:
             return ()
-        above = tuple(spark.task.path for spark in sparks)
+        above = tuple(paths)
         newest = (Blame(path, crashes) for path, crashes in reversed(self._blame.items()) if path.startswith(above))
         return tuple(islice(newest, BLAME_MAX))[::-1]
 
@@ -258,9 +259,12 @@ class Schedulers:
         if len(crashes) > len(self.crashes_of(path)):
             self._remember(path, crashes)
 
-    def accuse(self, path: bytes, crash: Crash) -> None:
-        """What the task at this path has come to has taken down who unpickled it, wherever that task has run."""
-        self._remember(path, (*self._blame.get(path, ()), crash))
+    def accuse(self, path: bytes, crash: Crash) -> tuple[Crash, ...]:
+        """What the task at this path has come to has taken down who unpickled it, wherever that task has run: all that
+        is charged to it now."""
+        crashes = (*self._blame.get(path, ()), crash)
+        self._remember(path, crashes)
+        return crashes
 
     def _remember(self, path: bytes, crashes: tuple[Crash, ...]) -> None:
         self._blame.pop(path, None)

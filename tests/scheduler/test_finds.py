@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -26,7 +26,7 @@ class Spy:
     """Looks at the page when it is unpickled."""
 
     line: Line
-    seen: list[Label] = []
+    seen: ClassVar[list[Label]] = []
 
     def __reduce__(self) -> Any:
         return _look, ()
