@@ -190,7 +190,7 @@ def test_quiet_run_of_any_shape_loses_and_repeats_nothing(shape: int) -> None:
         ("kills", "power_losses", "departures", "crashes", "blameless", "cuts", "one_way_cuts", "isolations", "stalls"),
         0,
     )
-    quiet |= dict.fromkeys(("root_stalls", "joins", "repeats_pct", "poison", "ambushes", "speculate"), 0)
+    quiet |= dict.fromkeys(("root_stalls", "joins", "repeats_pct", "poison", "deadly", "ambushes", "speculate"), 0)
     result = simulate(11, shape=shape, nodes=4, tasks=200, detect_ms=1000, **quiet)
     assert result.status == RIGHT, result.told
     assert not any(result.tallies[name] for name in ("replicas", "duplicates", "orphans", "crashes", "deaths_seen"))
@@ -213,6 +213,7 @@ def test_everything_happens_in_a_few_hundred_seeds() -> None:
         "repeats_pct": 20,
         "large_pct": 30,
         "poison": 2,
+        "deadly": 2,
     }
     faults |= {"unsupervised_pct": 20, "returns": 1, "start_max": 2, "guards_max": 1, "long_pct": 50}
     batch = run_batch(range(197, 217), 1, faults)
