@@ -18,6 +18,7 @@ from hdphrs.node.voices import Speaker, Voices
 from hdphrs.protocol.paths import BUNDLE
 from hdphrs.protocol.tasks import Crash, Origin, Spark, Task, TaskRef
 from hdphrs.wire.bundle import is_bundle
+from hdphrs.wire.page import Reading
 from hdphrs.wire.tray import Taker
 
 ENDED_MAX = 1024
@@ -108,7 +109,11 @@ class Scheduler:
         self.process.process.kill()
 
     def running(self) -> Named:
-        """Name and path of the task that has its core, or had it last, as far as one knows."""
+        """Name and path of the task whose value it unpickles, or which has its core, or had it last, as far as one
+        knows."""
+        label = self.process.line.unpickles
+        if label.reading is Reading.VALUE:
+            return Named(label.name, label.path)
         spark = self.handed.get(self.process.line.running)
         if spark is None:
             return next(reversed(self.ended.values()), NOBODY).task

@@ -100,7 +100,7 @@ class Cause(IntEnum):
     RUN = 0
     """It ran the task."""
     ARGUMENTS = 1
-    """It unpickled the function or the arguments, to run the task."""
+    """It unpickled the task's arguments."""
     VALUE = 2
     """It unpickled what the task had come to, its value or its exception, for another task that waited for that."""
 

@@ -311,18 +311,19 @@ class Hub:
             self._strands.begin(account)
         self._turn.enter(future, None)  # it is not the work of this task to load what others need too
         at_s = None
-        before = self._line.unpickle(ARGUMENTS)
         self._imports.begin()
         try:
             if task.code:
                 self._shelf.function(task.name, task.code)
             began_s = perf_counter()
-            function, args, kwargs = self._shelf.decode(task.name, task.code, task.payload)
+            before = self._line.unpickle(ARGUMENTS)
+            try:
+                function, args, kwargs = self._shelf.decode(task.name, task.code, task.payload)
+            finally:
+                self._line.unpickle(before)
         except CannotTravelError as refusal:
-            self._line.unpickle(before)
             packed = pack_outcome(dump_error(task.name, refusal))
         else:
-            self._line.unpickle(before)
             took_s = perf_counter() - began_s
             self._imports.end()
             if future.careful:

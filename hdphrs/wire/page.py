@@ -53,7 +53,7 @@ class Reading(IntEnum):
 
     NOTHING = 0
     ARGUMENTS = 1
-    """The function and the arguments of the running task."""
+    """The arguments of the running task, and the function if that travels with them."""
     VALUE = 2
     """What a task has come to, for another task that waits for that."""
     FIND = 3
@@ -72,10 +72,13 @@ _LABEL_HEAD_BYTES = 3
 _NAME_BYTES_MAX = LINE_BYTES - LABEL_START - _LABEL_HEAD_BYTES - PATH_BYTES_MAX
 
 
+_READINGS = [bytes([reading]) for reading in Reading]
+
+
 def label(reading: Reading, path: bytes = b"", name: str = "") -> bytes:
     """How a scheduler names in the page what it unpickles; a long name is cut."""
     cut = name.encode("utf-8", "replace")[:_NAME_BYTES_MAX]
-    return bytes([reading, len(path), len(cut)]) + path + cut
+    return _READINGS[reading] + bytes((len(path), len(cut))) + path + cut
 
 
 NOTHING = label(Reading.NOTHING)
