@@ -232,9 +232,9 @@ def _short(value: object) -> str:
 
 
 _TOOK_DOWN: Final = {
-    Cause.RUN: "took down its process {} times, and is given up",
-    Cause.ARGUMENTS: "is given up, its arguments kill the process that unpickles them, {} times",
-    Cause.VALUE: "is given up, its value kills the process that reads it, {} times",
+    Cause.RUN: "took down its process {}, and is given up",
+    Cause.ARGUMENTS: "is given up, its arguments kill the process that unpickles them, {}",
+    Cause.VALUE: "is given up, its value kills the process that reads it, {}",
 }
 _MEANWHILE: Final = {
     Cause.RUN: "while it ran",
@@ -251,7 +251,7 @@ def _crash_error(name: str, crashes: Sequence[Crash]) -> TaskCrashedError:
     if len(causes) == 1:
         (cause,) = causes
         ends = [f"on {crash.host}, process {crash.pid} {crash.how}" for crash in crashes]
-        what = _TOOK_DOWN[cause].format(len(crashes))
+        what = _TOOK_DOWN[cause].format("once" if len(crashes) == 1 else f"{len(crashes)} times")
     else:
         ends = [f"on {crash.host}, process {crash.pid} {crash.how} {_MEANWHILE[crash.cause]}" for crash in crashes]
         what = f"took down {len(crashes)} processes, and is given up"
