@@ -35,9 +35,9 @@ class TaskCrashedError(HdphrsError):
     arguments, or its value for another task.
 
     Attributes:
-        attempts: one each: `host`, `pid`, `how` it ended, `arguments` (a summary; empty for the first attempt), `words`,
-            the end of the process's standard error, and `cause`: 0 if it ran the task, 1 if it unpickled its arguments,
-            2 if its value.  Tracebacks show the words as notes.
+        attempts: one each: `host`, `pid`, `how` it ended, `arguments` (a summary; empty for the first attempt),
+            `words`, the end of the process's standard error, and `cause`: 0 if it ran the task, 1 if it unpickled its
+            arguments, 2 if its value.  Tracebacks show the words as notes.
     """
 
     def __init__(self, sentence: str, attempts: tuple[Any, ...] = ()) -> None:
