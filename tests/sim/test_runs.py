@@ -233,8 +233,8 @@ def test_tasks_that_are_started_once_more_by_the_event_that_tells_of_a_death_are
 
 def test_a_value_takes_down_no_more_readers_than_its_task_has_attempts_if_nothing_else_dies() -> None:
     """However often, and wherever, the tasks above it are run again: the root tells them."""
-    quiet = ("kills", "power_losses", "departures", "crashes", "blameless", "cuts", "one_way_cuts", "isolations")
-    quiet += ("stalls", "root_stalls", "joins", "repeats_pct", "poison", "ambushes", "speculate", "cancels")
+    quiet = ["kills", "power_losses", "departures", "crashes", "blameless", "cuts", "one_way_cuts", "isolations"]
+    quiet += ["stalls", "root_stalls", "joins", "repeats_pct", "poison", "ambushes", "speculate", "cancels"]
     fixed = dict.fromkeys(quiet, 0) | {"deadly": 1, "attempts_max": 3, "remembered_crashes_max": 1024}
     fixed |= {"detect_ms": 1000, "cores": 2, "pieces_bytes_max": 1 << 28, "tasks": 60}
     killed = []
