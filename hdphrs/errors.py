@@ -31,11 +31,13 @@ class TaskError(HdphrsError):
 
 
 class TaskCrashedError(HdphrsError):
-    """A task took down every scheduler process that ran it, as often as its attempts allow.
+    """A task took down every scheduler process that ran it, as often as its attempts allow, or that unpickled its
+    arguments, or its value for another task.
 
     Attributes:
-        attempts: one each: `host`, `pid`, `how` it ended, `arguments` (a summary; empty for the first attempt), and
-            `words`, the end of the process's standard error.  Tracebacks show the words as notes.
+        attempts: one each: `host`, `pid`, `how` it ended, `arguments` (a summary; empty for the first attempt),
+            `words`, the end of the process's standard error, and `cause`: 0 if it ran the task, 1 if it unpickled its
+            arguments, 2 if its value.  Tracebacks show the words as notes.
     """
 
     def __init__(self, sentence: str, attempts: tuple[Any, ...] = ()) -> None:

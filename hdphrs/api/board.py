@@ -26,11 +26,13 @@ class Board(Generic[T]):
 
     def __init__(self) -> None:
         self._best: OrderedDict[bytes, tuple[float, T]] = OrderedDict()
+        self._closed: OrderedDict[bytes, None] = OrderedDict()
+        """Searches of which nothing more is taken in; the oldest are forgotten."""
 
     def improve(self, topic: bytes, rank: float, find: T) -> bool:
         """Take this in if nothing better, or as good, is known of the search; whether it was."""
         known = self._best.get(topic)
-        if math.isnan(rank) or (known is not None and known[0] >= rank):
+        if math.isnan(rank) or (known is not None and known[0] >= rank) or topic in self._closed:
             return False
         self._best[topic] = rank, find
         self._best.move_to_end(topic)
@@ -38,9 +40,21 @@ class Board(Generic[T]):
             self._best.popitem(last=False)
         return True
 
+    def close(self, topic: bytes) -> None:
+        """What is found in this search cannot be looked at: forget it, and take in no more of it."""
+        self._best.pop(topic, None)
+        self._closed[topic] = None
+        if len(self._closed) > TOPICS_MAX:
+            self._closed.popitem(last=False)
+
     def best(self, topic: bytes) -> tuple[float, T] | None:
         """The rank and the find, if any is known; the same tuple as long as it is the best."""
         return self._best.get(topic)
+
+    @property
+    def closed(self) -> list[bytes]:
+        """The searches of which nothing more is taken in."""
+        return list(self._closed)
 
     def all(self) -> list[tuple[bytes, float, T]]:
         """Everything: topic, rank, find."""

@@ -139,10 +139,13 @@ class Cluster:
         """A scheduler returns all that it has not started."""
         self._carried(node, self.hosts[NodeId(node)].give_back(Origin(origin), self.now))
 
-    def crash(self, node: int, origin: int, running: Copy | None = None, *, blameless: bool = False) -> None:
+    def crash(
+        self, node: int, origin: int, running: Copy | None = None, *, blameless: bool = False, read_of: bytes = b""
+    ) -> None:
         """A scheduler process dies; another one takes its place."""
         host = self.hosts[NodeId(node)]
-        self._carried(node, host.crash(Origin(origin), running, blameless=blameless, now=self.now))
+        effects = host.crash(Origin(origin), running, blameless=blameless, read_of=read_of, now=self.now)
+        self._carried(node, effects)
         self.up(node)
 
     def deliver(self, source: int, to: int, past: int = 0) -> msg.Message | None:

@@ -226,14 +226,14 @@ ROLES: dict[str, tuple[type, _Role]] = {
                 "_due": codec(dict[NodeId, int]),
                 "_recalls": codec(list[tuple[NodeId, Recall]]),
             },
-            frozenset({"_pieces", "_say"}),
+            frozenset({"_pieces", "_say", "_blame_of"}),
         ),
     ),
     "pieces": (
         Pieces,
         _Role(
             {"_pieces": codec(dict[bytes, Piece]), "_paths": codec(list[bytes]), "_bytes": ATOM},
-            frozenset({"bytes_max", "on_keep"}),
+            frozenset({"bytes_max", "on_keep", "on_discard"}),
         ),
     ),
     "cancelling": (

@@ -6,7 +6,7 @@ work, run tasks, wait for children, give tasks back, and die.  What does not: wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from hdphrs.audit.foretold import foretell, hold_to
@@ -17,7 +17,7 @@ from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import PROGRAM, Origin, Outcome, Parting, Piece, Spark, Verdict
+from hdphrs.protocol.tasks import PROGRAM, Cause, Origin, Outcome, Parting, Piece, Spark, Verdict
 
 
 @dataclass(slots=True)
@@ -155,11 +155,14 @@ class Host:
             scheduler.stopped.pop(copy, None)
         return self.take(ev.GivenBack(origin, copies), now)
 
-    def crash(self, origin: Origin, running: Copy | None, *, blameless: bool, now: float = 0.0) -> list[fx.Effect]:
+    def crash(
+        self, origin: Origin, running: Copy | None, *, blameless: bool, read_of: bytes = b"", now: float = 0.0
+    ) -> list[fx.Effect]:
         """A scheduler process dies."""
         del self.schedulers[origin]
         self.awaited = {key: path for key, path in self.awaited.items() if key[0] != origin}
-        return self.take(ev.SchedulerDied(origin, running, CRASH, blameless), now)
+        crash = replace(CRASH, cause=Cause.VALUE) if read_of else CRASH
+        return self.take(ev.SchedulerDied(origin, running, crash, blameless, read_of=read_of), now)
 
     # ---- what the core wants ---------------------------------------------------------------------------------
 
@@ -214,6 +217,7 @@ class Host:
         if outcome.verdict is Verdict.VALUE:
             assert outcome == value_of(path), f"future {self.core.me}.{origin}.{slot} is filled with {outcome}"
         if origin == PROGRAM:
+            assert not any(crash.cause is Cause.VALUE for crash in outcome.crashes), "no scheduler reads its values"
             return
         scheduler = self.schedulers[origin]
         scheduler.hungry = False  # it asks again when it has nothing to go on with

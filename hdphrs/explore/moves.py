@@ -28,7 +28,10 @@ SLOTS = 1
 CRASHES = ("crash", "kill-scheduler", "crash-outer")
 """How a scheduler dies: by the innermost task on its stack, by nobody's fault, by the outermost."""
 
-SCHEDULER_WORDS = ("hungry", "run", "give", *CRASHES)
+READER = "crash-reader"
+"""By the value of a child that it has just got: the first child of the task that has waited for it."""
+
+SCHEDULER_WORDS = ("hungry", "run", "give", *CRASHES, READER)
 TIMERS = ("rested", "refuse", "late", "over", "overrun")
 GRACE_S = 1.0
 """Of a node that leaves; in a search it is over when the search says so."""
@@ -108,6 +111,9 @@ def act(host: Host, what: Act, scope: Scope) -> list[fx.Effect]:
         case "crash" | "crash-outer" | "kill-scheduler":
             effects = host.crash(origin, blamed(host, origin, what.word), blameless=what.word == "kill-scheduler")
             return [*effects, *host.up()]
+        case "crash-reader":
+            effects = host.crash(origin, None, blameless=False, read_of=read_by(host, origin))
+            return [*effects, *host.up()]
         case "place":
             slot, placed, node = scope.placed[what.about]
             return host.take(ev.Placed(PROGRAM, slot, placed, node))
@@ -141,6 +147,25 @@ def blamed(host: Host, origin: Origin, word: str) -> Copy | None:
     scheduler = host.schedulers[origin]
     copies = [*scheduler.waiting, *scheduler.queue]
     return {"crash": copies[-1], "crash-outer": copies[0]}.get(word)
+
+
+def deaths_of(host: Host, scope: Scope) -> tuple[Act, ...]:
+    """How its schedulers may die."""
+    if scope.reads:
+        return tuple(Act(READER, origin) for origin, scheduler in host.schedulers.items() if scheduler.resumed)
+    return tuple(
+        Act(word, origin)
+        for origin, scheduler in host.schedulers.items()
+        if scheduler.queue or scheduler.waiting
+        for word in CRASHES[: 2 + (len(scheduler.queue) + len(scheduler.waiting) > 1)]
+    )
+
+
+def read_by(host: Host, origin: Origin) -> bytes:
+    """The path of the child whose value a scheduler reads when it dies of that."""
+    scheduler = host.schedulers[origin]
+    parent = scheduler.queue[next(reversed(scheduler.resumed))]
+    return b"%s.0" % parent.task.path
 
 
 def slow_down(core: Node, message: msg.Message, scope: Scope) -> None:

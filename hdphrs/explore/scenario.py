@@ -11,8 +11,9 @@ What lives here: writing, reading and replaying them.  A replay goes through non
     kill 2
     suspect 2 by 0
 
-`hungry`, `run`, `give`, `crash`, `crash-outer` and `kill-scheduler` name a scheduler; `rested`, `refuse` and `late` are
-timers of a node; `place` is the next task that the program places, `join` the next newcomer that the root lets in,
+`hungry`, `run`, `give`, `crash`, `crash-outer`, `kill-scheduler` and `crash-reader` name a scheduler; `rested`,
+`refuse` and `late` are timers of a node; `place` is the next task that the program places, `join` the next newcomer
+that the root lets in,
 `cancel` a future that the program cancels;
 `halt` is a node that learns that it was declared dead, `leave` one that is told to leave, `over` the end of its time.
 After `past` comes how many others a message overtakes, after `choose` the numbers that the core's chooser answers.
@@ -27,7 +28,7 @@ from collections.abc import Callable, Iterable
 from hdphrs.audit.violation import Violation
 from hdphrs.errors import UsageError
 from hdphrs.explore.cluster import Cluster
-from hdphrs.explore.moves import GRACE_S, SCHEDULER_WORDS, TIMERS, Move, arrivals, blamed, make_due, slow_down
+from hdphrs.explore.moves import GRACE_S, SCHEDULER_WORDS, TIMERS, Move, arrivals, blamed, make_due, read_by, slow_down
 from hdphrs.explore.scope import SCOPES, Scope
 from hdphrs.protocol import events as ev
 from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Origin
@@ -139,6 +140,8 @@ def play(cluster: Cluster, scope: Scope, move: Move) -> None:
         case "crash" | "crash-outer" | "kill-scheduler":
             running = blamed(cluster.hosts[NodeId(node)], origin, move.word)
             cluster.crash(node, origin, running, blameless=move.word == "kill-scheduler")
+        case "crash-reader":
+            cluster.crash(node, origin, None, read_of=read_by(cluster.hosts[NodeId(node)], origin))
         case "kill":
             cluster.kill(node)
         case "halt":
@@ -177,6 +180,8 @@ def _is_possible(cluster: Cluster, scope: Scope, move: Move) -> bool:
             return scheduler is not None and not scheduler.hungry
         case "crash" | "crash-outer" | "kill-scheduler":
             return scheduler is not None and bool(scheduler.queue or scheduler.waiting)
+        case "crash-reader":
+            return scheduler is not None and bool(scheduler.resumed)
         case "rested":
             return host.core.thief._resting_until_s is not None
         case "refuse":

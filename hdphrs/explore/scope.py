@@ -61,6 +61,8 @@ class Scope:
     """Nodes that are declared dead and go on until they hear of it, and news of a death by way of another node."""
     crashes: int = 0
     """Deaths of schedulers."""
+    reads: bool = False
+    """Whether they die of values of children that they have just got, and in no other way."""
     leaves: int = 0
     """Nodes that are told to leave; their time is over at any moment, or never."""
     cancels: int = 0
@@ -199,6 +201,17 @@ SCOPES: dict[str, Scope] = {
             crashes=3,
             config=CAREFUL,
             must=("stolen", "given", "crashes", "crashed"),
+        ),
+        Scope(
+            "reading",
+            "a nested task whose child's value takes down two schedulers that read it; the root works",
+            (Job(1),),
+            root_works=True,
+            crashes=2,
+            reads=True,
+            overtakes=True,
+            config=replace(PIECES, attempts_max=2),
+            must=("stolen", "given", "crashes", "crashed", "pieces"),
         ),
         Scope(
             "suspected",

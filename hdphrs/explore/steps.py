@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from hdphrs.explore.freeze import MESSAGES
 from hdphrs.explore.host import Host
-from hdphrs.explore.moves import CRASHES, Act, act, acts_of, receive
+from hdphrs.explore.moves import Act, act, acts_of, deaths_of, receive
 from hdphrs.explore.numbers import ABSENT, GONE, Numbers, Table
 from hdphrs.explore.scope import Scope
 from hdphrs.protocol import effects as fx
@@ -155,12 +155,7 @@ class Steps:
         known = [NodeId(node) for node in range(self._scope.nodes_max)]
         return About(
             acts=tuple(acts_of(host, self._scope)),
-            crashes=tuple(
-                Act(word, origin)
-                for origin, scheduler in host.schedulers.items()
-                if scheduler.queue or scheduler.waiting
-                for word in CRASHES[: 2 + (len(scheduler.queue) + len(scheduler.waiting) > 1)]
-            ),
+            crashes=deaths_of(host, self._scope),
             others=frozenset(core.members.others()),
             dead=frozenset(node for node in known if core.members.is_dead(node)),
             fishing=core.thief.out > 0,

@@ -103,6 +103,9 @@ class ObjectStore:
         if self._bytes > self._bytes_max:
             self.shrink(int(KEPT_SHARE * self._bytes_max))
 
+    def remove(self, keys: Sequence[bytes]) -> None:
+        self._remove([name for key in keys if (name := self._names.pop(key, None)) is not None])
+
     def figures(self) -> Figures:
         found = self._list()
         size = sum(size for _, _, _, size, _ in found)

@@ -120,6 +120,9 @@ class SqliteStore:
         if self._run(self._file_bytes) > self._bytes_max:
             self.shrink(int(KEPT_SHARE * self._bytes_max))
 
+    def remove(self, keys: Sequence[bytes]) -> None:
+        self._run(lambda: self._delete(keys))
+
     def figures(self) -> Figures:
         def select() -> Figures:
             row = self._connection.execute("SELECT COUNT(*), TOTAL(bytes), TOTAL(cost_s) FROM entries").fetchone()

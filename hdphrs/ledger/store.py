@@ -50,6 +50,9 @@ class Store(Protocol):
     def write(self, entries: Iterable[Entry]) -> None:
         """Add these, all of them or none; then make room, if there is more than there may be."""
 
+    def remove(self, keys: Sequence[bytes]) -> None:
+        """Those of them that are there go."""
+
     def figures(self) -> Figures:
         """How much there is."""
 

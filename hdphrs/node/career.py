@@ -303,6 +303,7 @@ def _book(settings: NodeSettings, driver: Driver, program: NodeLink) -> Book | N
     )
     driver.on_outcome = book.on_outcome
     driver.core.pieces.on_keep = book.on_piece
+    driver.core.pieces.on_discard = book.on_discard
     return book
 
 

@@ -11,8 +11,9 @@ import signal
 from hdphrs.node.oom import OomWitness
 from hdphrs.node.scheduler import NOBODY, Named, Scheduler
 from hdphrs.protocol.events import SchedulerDied
-from hdphrs.protocol.tasks import Crash, Spark
+from hdphrs.protocol.tasks import Cause, Crash, Spark
 from hdphrs.wire.bundle import is_bundle
+from hdphrs.wire.page import Label, Reading
 
 STUBBORN_MAX = 1024
 """Cancelled tasks of which it is remembered that they took an ancestor along."""
@@ -36,18 +37,25 @@ class Coroner:
         process = scheduler.process
         serial = process.line.running
         running, ended = scheduler.handed.get(serial), scheduler.ended.get(serial)
+        label = process.line.unpickles if scheduler.stubborn is None else Label()
         how = process.how_it_ended()
         if process.process.returncode == -signal.SIGKILL and self._witness.has_risen():
             how += ", out of memory"
-        doing, left = "while it ran no task", NOBODY
-        if running is not None:
+        doing, left, cause, read_of = "while it ran no task", NOBODY, Cause.RUN, b""
+        if label.reading is Reading.VALUE:
+            doing = f"while it unpickled the value of task {label.name}"
+            running, cause, read_of = None, Cause.VALUE, label.path
+        elif label.reading is Reading.FIND:
+            doing, running = "while it unpickled what a task of a search had found", None
+        elif running is not None and label.reading is Reading.ARGUMENTS:
+            doing, cause = f"while it unpickled the arguments of task {running.task.name}", Cause.ARGUMENTS
+        elif running is not None:
             doing = f"while it ran task {running.task.name}"
         elif ended is not None:
             doing, left = f"while it ran what task {ended.task.name} had left behind", ended
         copy = None if running is None else (running.ref, running.replica)
-        crash = Crash(
-            self._host, process.pid, how, scheduler.arguments.get(serial, ""), scheduler.speaker.errors.text()
-        )
+        arguments = "" if running is None else scheduler.arguments.get(serial, "")
+        crash = Crash(self._host, process.pid, how, arguments, scheduler.speaker.errors.text(), cause)
         stubborn = scheduler.stubborn
         blameless = stubborn is not None
         if stubborn is not None:
@@ -58,7 +66,7 @@ class Coroner:
                 crash = Crash(self._host, process.pid, why, "", crash.words)
         return (
             f"scheduler process {process.pid} on {self._host} {how} {doing}",
-            SchedulerDied(scheduler.origin, copy, crash, blameless, left.task.path, left.crashes),
+            SchedulerDied(scheduler.origin, copy, crash, blameless, left.task.path, left.crashes, read_of),
         )
 
     def _blamed(self, scheduler: Scheduler, cancelled: Named, running: int) -> Spark | None:

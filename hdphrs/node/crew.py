@@ -42,7 +42,7 @@ from hdphrs.protocol.events import (
 from hdphrs.protocol.tasks import NodeId, Origin, Outcome, Payload, Piece, Spark, TaskRef
 from hdphrs.wire import local
 from hdphrs.wire.items import pack_outcome, pack_spark, unpack_piece
-from hdphrs.wire.page import LOOK, Page
+from hdphrs.wire.page import LOOK, Page, Reading
 from hdphrs.wire.settings import NodeSettings, usable_cores
 
 STOP_S = 0.25
@@ -209,6 +209,13 @@ class Crew:
             scheduler.link.post([local.FOUND, topic, rank, find])
             scheduler.link.flush()
         return True
+
+    def _close(self, topic: bytes) -> None:
+        """What was found in this search has taken a scheduler down: the others are to do without."""
+        self._board.close(topic)
+        for scheduler in self._schedulers.values():
+            scheduler.link.post([local.CLOSED, topic])
+            scheduler.link.flush()
 
     def found(self) -> list[tuple[bytes, float, bytes]]:
         """The best of what tasks have found, search by search."""
@@ -387,6 +394,8 @@ class Crew:
                 self._post(scheduler, [local.NODES, self._nodes])
                 for find in self.found():
                     self._post(scheduler, [local.FOUND, *find])
+                for topic in self._board.closed:
+                    self._post(scheduler, [local.CLOSED, topic])
                 return SchedulerUp(origin)
             case _:
                 return understand(origin, message)
@@ -401,6 +410,8 @@ class Crew:
         self.figures.bury(process.number, process.line)
         scheduler.kill()
         what, death = self._coroner.inquire(scheduler)
+        if (label := process.line.unpickles).reading is Reading.FIND:
+            self._close(label.path)
         if not scheduler.ready:
             self._stillbirths += 1
             if self._stillbirths >= STILLBIRTHS_MAX:

@@ -81,6 +81,8 @@ class Book:
         """Their memos, by path."""
         self._pending: list[Entry] = []
         self._pending_bytes = 0
+        self._spoilt: list[bytes] = []
+        """Keys of results that take down who unpickles them, which are to go."""
         self._noted = trio.Event()
         self._nursery: trio.Nursery | None = None
         self.opened: trio.Event = trio.Event()
@@ -198,6 +200,17 @@ class Book:
             top = self._tops.get(first_index(piece.path), b"")
             self._note(Entry(piece.check, top, piece.path, "", piece.outcome.cost_s, piece.outcome.data))
 
+    def on_discard(self, piece: Piece) -> None:
+        """It has taken down who unpickled it: no later run is to find it."""
+        key = piece.check
+        if self._store is None or key not in self._shelves:
+            return
+        self._shelves.forget(key)
+        self._pending = [entry for entry in self._pending if entry.key != key]
+        self._pending_bytes = sum(len(entry.data) for entry in self._pending)
+        self._spoilt.append(key)
+        self._noted.set()
+
     def _note(self, entry: Entry) -> None:
         if self._store is None or entry.key in self._shelves:
             return
@@ -211,7 +224,11 @@ class Book:
 
     async def _write(self) -> None:
         batch, self._pending, self._pending_bytes, self._noted = self._pending, [], 0, trio.Event()
+        spoilt, self._spoilt = self._spoilt, []
         store = self._store
+        if spoilt and store is not None:  # before what is new, which may be one of them, computed again
+            await self._do(partial(store.remove, spoilt))
+            store = self._store
         if batch and store is not None and await self._do(partial(_write, store, batch)):
             self._counters["ledger_written"] += len(batch)
 

@@ -15,8 +15,10 @@ from typing import NamedTuple
 from hdphrs.node.link import NodeLink
 from hdphrs.node.process import SchedulerProcess
 from hdphrs.node.voices import Speaker, Voices
+from hdphrs.protocol.paths import BUNDLE
 from hdphrs.protocol.tasks import Crash, Origin, Spark, Task, TaskRef
-from hdphrs.wire.bundle import MARK, is_bundle
+from hdphrs.wire.bundle import is_bundle
+from hdphrs.wire.page import Reading
 from hdphrs.wire.tray import Taker
 
 ENDED_MAX = 1024
@@ -107,7 +109,11 @@ class Scheduler:
         self.process.process.kill()
 
     def running(self) -> Named:
-        """Name and path of the task that has its core, or had it last, as far as one knows."""
+        """Name and path of the task whose value it unpickles, or which has its core, or had it last, as far as one
+        knows."""
+        label = self.process.line.unpickles
+        if label.reading is Reading.VALUE:
+            return Named(label.name, label.path)
         spark = self.handed.get(self.process.line.running)
         if spark is None:
             return next(reversed(self.ended.values()), NOBODY).task
@@ -127,7 +133,7 @@ class Scheduler:
         bundles = {serial: spark for serial, spark in wanted.items() if is_bundle(spark.task.path)}
         if running in bundles:
             return bundles[running]
-        path = path.removeprefix(MARK)  # of a task's bundle, it is that of its first call
+        path = path.removeprefix(BUNDLE)  # of a task's bundle, it is that of its first call
         above = {
             spark.task.path: spark
             for spark in wanted.values()

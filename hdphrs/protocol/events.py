@@ -89,7 +89,7 @@ class SchedulerDied:
 
     scheduler: Origin
     running: tuple[TaskRef, int] | None
-    """The (ref, replica) on whose stack the process was at its end, if any: it alone is blamed."""
+    """The (ref, replica) on whose stack the process was at its end, if any: it alone is blamed, unless `read_of` is."""
     crash: Crash
     blameless: bool = False
     """Killed from outside for no fault of its task (chaos, an operator): nothing is charged to any budget."""
@@ -97,6 +97,8 @@ class SchedulerDied:
     """If none of its tasks was running: the path of the ended one that had made, and not got, the spark that was."""
     charged: tuple[Crash, ...] = ()
     """The crashes which that one had been charged with when it was handed out."""
+    read_of: bytes = b""
+    """If it was unpickling what a task had come to: the path of that task, which is blamed, and not who wanted it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Final
 
 from hdphrs.protocol.tasks import (
     Blame,
+    Crash,
     FishId,
     Member,
     NodeId,
@@ -152,6 +153,16 @@ class Orphans:
 
 
 @dataclass(frozen=True, slots=True)
+class Discard:
+    """N -> root: what the task at this path has come to has taken down who unpickled it; keep it no more, and tell who
+    asks for what is left of its ancestors."""
+
+    path: bytes
+    crashes: tuple[Crash, ...]
+    """What it is charged with so far."""
+
+
+@dataclass(frozen=True, slots=True)
 class Recall:
     """N -> root: the tasks at these paths are about to be run again; what is left of them?"""
 
@@ -165,6 +176,8 @@ class Recalled:
 
     recall: RecallId
     pieces: tuple[Piece | Orphan, ...]
+    blame: tuple[Blame, ...] = ()
+    """What the root remembers of them, and of what descends from them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +288,7 @@ Message = (
     | Push
     | Result
     | Keep
+    | Discard
     | Recall
     | Recalled
     | Orphans

@@ -116,7 +116,7 @@ class Node:
         self.leaving: Leaving = Leaving(me, self.members)
         self.pieces: Pieces = Pieces(config)
         """At the root."""
-        self.orphans: Orphanage = Orphanage(self.pieces, say)
+        self.orphans: Orphanage = Orphanage(self.pieces, say, self.schedulers.blame_of)
         """At the root."""
         self.retained: Retained = Retained(config)
         self.cancelling: Cancelling = Cancelling(config, self.schedulers)
@@ -312,6 +312,10 @@ class Node:
             case msg.Keep(pieces):
                 self._count("pieces", len(pieces))
                 return self.orphans.on_keep(sender, pieces)
+            case msg.Discard(path, crashes):
+                self.schedulers.charge(path, crashes)
+                self.pieces.discard(path)
+                return []
             case msg.Recall():
                 return self.orphans.on_recall(sender, message)
             case msg.Recalled():

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from hdphrs.protocol.effects import Effect
 from hdphrs.protocol.messages import Await, Gone, Message, Orphans, Recall, Recalled, Result
 from hdphrs.protocol.pieces import Pieces, apart
-from hdphrs.protocol.tasks import NodeId, Orphan, Piece, Verdict
+from hdphrs.protocol.tasks import Blame, NodeId, Orphan, Piece, Verdict
 
 Say = Callable[[NodeId, Message], list[Effect]]
 """How a role speaks to a node, be it its own."""
@@ -21,9 +21,10 @@ Say = Callable[[NodeId, Message], list[Effect]]
 class Orphanage:
     """The root's table."""
 
-    def __init__(self, pieces: Pieces, say: Say) -> None:
+    def __init__(self, pieces: Pieces, say: Say, blame_of: Callable[[Iterable[bytes]], tuple[Blame, ...]]) -> None:
         self._pieces = pieces
         self._say = say
+        self._blame_of = blame_of
         self._running: dict[bytes, dict[NodeId, Orphan]] = {}
         """By path, and where."""
         self._awaited: dict[bytes, list[Await]] = {}
@@ -110,7 +111,7 @@ class Orphanage:
         effects: list[Effect] = []
         for sender, recall in recalls:
             left = [piece for path in recall.paths for piece in self.left_of(path)]
-            effects += self._say(sender, Recalled(recall.recall, tuple(left)))
+            effects += self._say(sender, Recalled(recall.recall, tuple(left), self._blame_of(recall.paths)))
         return effects
 
     def _leave(self, path: bytes, node: NodeId) -> None:

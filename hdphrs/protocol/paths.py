@@ -21,6 +21,10 @@ PATH_BYTES_MAX = 240
 FOLD = b"\x80\x00"
 """How a folded path begins; no index does, it would be 0 with a byte too many."""
 
+BUNDLE = b"\x81\x00"
+"""How the path of a bundle begins, that is of several children of one task which travel as one: the path of the first
+of them follows.  No index begins like this, it would be 1 with a byte too many."""
+
 DIGEST_BYTES = 16
 
 SHOWN_MAX = 8
@@ -65,6 +69,23 @@ def show_path(path: bytes) -> str:
 def index_of(path: bytes) -> int:
     """Of a task of the program, whose path is `first_index` of itself: which of them it is."""
     return sum((byte & 0x7F) << 7 * place for place, byte in enumerate(path))
+
+
+def may_hold(bundle: bytes, path: bytes) -> bool:
+    """Whether a bundle of a task's children may hold the task at this path: they have one parent, or one cannot see
+    that they have not.  Bundles of the program, which have numbers of their own, hold none."""
+    first = bundle.removeprefix(BUNDLE)
+    if first.startswith(FOLD) or path.startswith(FOLD):
+        return path.startswith(FOLD)
+    parent = _parent(first)
+    return parent != PROGRAM_PATH and parent == _parent(path)
+
+
+def _parent(path: bytes) -> bytes:
+    end = len(path) - 1
+    while end > 0 and path[end - 1] >= 0x80:
+        end -= 1
+    return path[:end]
 
 
 def child_path(parent: bytes, index: int) -> bytes:

@@ -75,6 +75,8 @@ class Pieces:
         self._bytes = 0
         self.on_keep: Callable[[Piece], None] | None = None
         """Told of each piece that is kept; nothing in here depends on it."""
+        self.on_discard: Callable[[Piece], None] | None = None
+        """And of each that is discarded."""
         for piece in pieces:
             self.keep(piece)
 
@@ -106,6 +108,16 @@ class Pieces:
         for covered in self._paths[start:end]:
             self._bytes -= size_of(self._pieces.pop(covered))
         del self._paths[start:end]
+
+    def discard(self, path: bytes) -> None:
+        """What the task at this path has come to takes down who unpickles it: forget that."""
+        piece = self._pieces.pop(path, None)
+        if piece is None:
+            return
+        del self._paths[bisect_left(self._paths, path)]
+        self._bytes -= size_of(piece)
+        if self.on_discard is not None:
+            self.on_discard(piece)
 
     def below(self, path: bytes) -> tuple[Piece, ...]:
         """What is kept of the task at this path: itself, or parts of it."""

@@ -71,6 +71,11 @@ class Recovery:
                 effects += self._reruns.answer(ref, replica, outcome)
         wanted = [spark for spark in self._unwanted.without_orphans(survivors) if self._supervisor.is_wanted(spark)]
         effects += self._reruns.on_lost(lambda copy: copy.ref.node == self._me and copy.ref.origin == origin)
+        if event.read_of and not event.blameless:
+            crashes = self._schedulers.accuse(event.read_of, event.crash)
+            effects += self._reruns.discard(
+                event.read_of, crashes
+            )  # after what was retained, and before anybody asks for it
         return [*effects, *self._reruns.report(asked=False), *self._reruns.ask(wanted)]
 
     def on_dead_node(self, dead: NodeId, parting: Parting = Parting.DIED) -> list[Effect]:

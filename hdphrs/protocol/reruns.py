@@ -14,14 +14,14 @@ from hdphrs.config import CoreConfig
 from hdphrs.protocol.counters import Counters
 from hdphrs.protocol.effects import Effect
 from hdphrs.protocol.membership import Membership
-from hdphrs.protocol.messages import Await, Keep, Orphans, Recall, Recalled, Result
+from hdphrs.protocol.messages import Await, Discard, Keep, Orphans, Recall, Recalled, Result
 from hdphrs.protocol.orphans import Say
 from hdphrs.protocol.pieces import apart, check_of_task, is_keen, piece_of, worth
 from hdphrs.protocol.retained import Copy, Retained
 from hdphrs.protocol.schedulers import Schedulers
 from hdphrs.protocol.sparkpool import Sparkpool
 from hdphrs.protocol.supervisor import Supervisor
-from hdphrs.protocol.tasks import ROOT, NodeId, Orphan, Outcome, Piece, RecallId, Spark, Task, TaskRef, Verdict
+from hdphrs.protocol.tasks import ROOT, Crash, NodeId, Orphan, Outcome, Piece, RecallId, Spark, Task, TaskRef, Verdict
 
 PATHS_MAX = 64
 """Paths of one RECALL."""
@@ -110,6 +110,10 @@ class Reruns:
         """Finished parts of unfinished tasks: they are kept at the root."""
         return self._say(ROOT, Keep(tuple(pieces))) if pieces and self._config.pieces_bytes_max else []
 
+    def discard(self, path: bytes, crashes: tuple[Crash, ...]) -> list[Effect]:
+        """What the task at this path has come to takes down who unpickles it: the root learns it, and keeps it not."""
+        return self._say(ROOT, Discard(path, crashes)) if self._config.pieces_bytes_max else []
+
     # ---- what is run again -----------------------------------------------------------------------------------
 
     def ask(self, sparks: Sequence[Spark]) -> list[Effect]:
@@ -127,6 +131,8 @@ class Reruns:
 
     def on_recalled(self, message: Recalled) -> list[Effect]:
         """RECALLED: those that have waited for it, and have not been dropped, may be run."""
+        for charge in message.blame:
+            self._schedulers.charge(charge.path, charge.crashes)
         sparks = self._waiting.pop(message.recall, [])
         return self.resume([_with_pieces(spark, message.pieces) for spark in sparks])
 

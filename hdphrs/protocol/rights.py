@@ -33,7 +33,7 @@ def may_say(members: Membership, sender: NodeId, message: msg.Message) -> bool:
             return members.me == ROOT and all(orphan.node == sender for orphan in orphans)
         case msg.Await(ref):
             return members.me == ROOT and ref.node == sender
-        case msg.Keep() | msg.Recall():
+        case msg.Keep() | msg.Discard() | msg.Recall():
             return members.me == ROOT
         case _:
             return sender == ROOT or not isinstance(message, RULINGS)

@@ -15,8 +15,9 @@ from itertools import islice
 
 from hdphrs.config import CoreConfig
 from hdphrs.protocol.effects import Deliver
+from hdphrs.protocol.paths import BUNDLE, may_hold
 from hdphrs.protocol.sparkpool import Sparkpool
-from hdphrs.protocol.tasks import Blame, Crash, Origin, Orphan, Outcome, Piece, Spark, Task, TaskRef, Verdict
+from hdphrs.protocol.tasks import Blame, Cause, Crash, Origin, Orphan, Outcome, Piece, Spark, Task, TaskRef, Verdict
 
 BLAME_MAX = 64
 """Tasks whose crashes go along with a SCHEDULE: each may have kilobytes of last words."""
@@ -129,6 +130,8 @@ class Schedulers:
                             given_up.append((*key, crashed(spark.task, crashes)))
                             continue
                         spark = replace(spark, crashes=crashes)  # so that it runs carefully
+                    if self._blame and spark.pieces:
+                        spark = self._without_charged(spark)
                     scheduler.held[key] = spark
                     if spark.pieces:
                         scheduler.again[key] = spark
@@ -174,14 +177,34 @@ class Schedulers:
         return pieces[start:end]
 
     def crashes_of(self, path: bytes) -> tuple[Crash, ...]:
-        """The crashes that are charged to the task at this path."""
-        return self._blame.get(path, ()) if self._blame else ()
+        """The crashes that are charged to the task at this path; of a bundle, also those of a task that it may hold.
 
-    def blame_of(self, sparks: Iterable[Spark]) -> tuple[Blame, ...]:
-        """What is charged to these and to what descends from them, which each re-run makes anew: the newest of it."""
+        So that one comes alone: one is charged for its value, and given up, by its own path.
+        """
         if not self._blame:
             return ()
-        above = tuple(spark.task.path for spark in sparks)
+        crashes = self._blame.get(path, ())
+        return crashes or (self._crashes_within(path) if path.startswith(BUNDLE) else ())
+
+    def _crashes_within(self, bundle: bytes) -> tuple[Crash, ...]:
+        charged = (crashes for path, crashes in self._blame.items() if may_hold(bundle, path))
+        return next(charged, ())
+
+    def _without_charged(self, spark: Spark) -> Spark:
+        """It is not handed finished parts that have taken down who unpickled them: it makes the task anew, and hears
+        from this node if that is given up."""
+        return replace(spark, pieces=tuple(piece for piece in spark.pieces if not self._is_deadly(piece)))
+
+    def _is_deadly(self, part: Piece | Orphan) -> bool:
+        charged = self._blame.get(part.path, ())
+        return isinstance(part, Piece) and any(crash.cause is Cause.VALUE for crash in charged)
+
+    def blame_of(self, paths: Iterable[bytes]) -> tuple[Blame, ...]:
+        """What is charged to the tasks at these paths and to what descends from them, which each re-run makes anew: the
+        newest of it."""
+        if not self._blame:
+            return ()
+        above = tuple(paths)
         newest = (Blame(path, crashes) for path, crashes in reversed(self._blame.items()) if path.startswith(above))
         return tuple(islice(newest, BLAME_MAX))[::-1]
 
@@ -235,6 +258,13 @@ class Schedulers:
         """
         if len(crashes) > len(self.crashes_of(path)):
             self._remember(path, crashes)
+
+    def accuse(self, path: bytes, crash: Crash) -> tuple[Crash, ...]:
+        """What the task at this path has come to has taken down who unpickled it, wherever that task has run: all that
+        is charged to it now."""
+        crashes = (*self._blame.get(path, ()), crash)
+        self._remember(path, crashes)
+        return crashes
 
     def _remember(self, path: bytes, crashes: tuple[Crash, ...]) -> None:
         self._blame.pop(path, None)

@@ -94,9 +94,20 @@ FAIR = b"."
 """And of one whose result is wanted there if it has cost enough."""
 
 
+class Cause(IntEnum):
+    """What a scheduler process was doing with a task when that took it down."""
+
+    RUN = 0
+    """It ran the task."""
+    ARGUMENTS = 1
+    """It unpickled the task's arguments."""
+    VALUE = 2
+    """It unpickled what the task had come to, its value or its exception, for another task that waited for that."""
+
+
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """One attempt that took its scheduler process down."""
+    """One attempt that took its scheduler process down, or that of whoever wanted its value."""
 
     host: str
     pid: int
@@ -106,6 +117,7 @@ class Crash:
     """A summary of the task's arguments; taken from the second attempt on."""
     words: str = ""
     """The last lines that the process wrote to its standard error."""
+    cause: Cause = Cause.RUN
 
 
 @dataclass(frozen=True, slots=True)

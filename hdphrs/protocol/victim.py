@@ -247,7 +247,7 @@ class Victim:
         self._counters["given"] += len(sparks)
         self._counters["fish_answered"] += not catch.answered
         catch.answered = True
-        schedule = Schedule(catch.fish, tuple(sparks), self._blame_of(sparks))
+        schedule = Schedule(catch.fish, tuple(sparks), self._blame_of(spark.task.path for spark in sparks))
         return [*self._code.ahead(catch.thief, sparks), Send(catch.thief, schedule)]
 
     def _reserve(self, spark: Spark, catch: _Catch) -> Effect:

@@ -22,7 +22,7 @@ from hdphrs.protocol.tasks import Outcome, Task, Verdict
 from hdphrs.scheduler.assigned import Assigned, path_of
 from hdphrs.scheduler.note import plain
 from hdphrs.scheduler.pace import WORTH_S
-from hdphrs.scheduler.reuse import fill
+from hdphrs.scheduler.reuse import Fill
 from hdphrs.wire.bundle import (
     BUNDLE_BYTES_MAX,
     SMALL,
@@ -38,6 +38,7 @@ from hdphrs.wire.bundle import (
 )
 from hdphrs.wire.code import CodeBook
 from hdphrs.wire.items import unpack_outcome
+from hdphrs.wire.page import NOTHING, Reading, label
 from hdphrs.wire.values import dump_arguments
 
 Taken = list[tuple[Future[Any], Callable[..., Any]]]
@@ -49,7 +50,7 @@ KINDS_MAX: Final = 1024
 class Away:
     """One task that the node has got: a spark, or a bundle of them."""
 
-    __slots__ = ("calls", "expected", "futures", "slot", "task")
+    __slots__ = ("calls", "expected", "futures", "label", "slot", "task")
 
     def __init__(
         self,
@@ -70,6 +71,8 @@ class Away:
         self.calls: Calls | None = calls
         self.slot: int = -1
         """By which the node knows it."""
+        self.label: bytes = NOTHING
+        """Of a spark: how its value is named in the page while it is unpickled."""
 
     def is_empty(self, future: Future[Any]) -> bool:
         """Whether this future still waits for this task."""
@@ -87,19 +90,25 @@ class Away:
         bundle = self.task
         return Task(bundle.name, self.calls.path(place), bundle.code, self.calls.payload(place), bundle.supervised)
 
-    def open(self, outcome: Outcome) -> tuple[list[Future[Any]], list[int]]:
+    def _label(self, place: int) -> bytes:
+        """That of the value of one of the calls."""
+        assert self.task is not None
+        assert self.calls is not None
+        return label(Reading.VALUE, self.calls.path(place), self.task.name)
+
+    def open(self, outcome: Outcome, fill: Fill) -> tuple[list[Future[Any]], list[int]]:
         """It has come back: the futures that are full now, and the places of those that must be sent again."""
         if self.calls is None:
             if self.expected is not None and outcome.verdict in (Verdict.VALUE, Verdict.RAISED):
                 self.expected.learn(outcome.cost_s, len(outcome.data))
-            fill(self.futures[0], outcome)
+            fill(self.futures[0], outcome, self.label)
             return self.futures, []
         empty = self.empty
         if outcome.verdict is Verdict.CRASHED:
             return [], empty
         if outcome.verdict is not Verdict.VALUE:
             for place in empty:
-                fill(self.futures[place], outcome)
+                fill(self.futures[place], outcome, self._label(place))
             return [self.futures[place] for place in empty], []
         answer = unpack_answer(outcome.data)
         if answer is None:
@@ -114,14 +123,14 @@ class Away:
                 future._content = answer.values[place]
                 future._status = DONE
             elif (other := answer.others[place]) is not None:
-                fill(future, unpack_outcome(other))
+                fill(future, unpack_outcome(other), self._label(place))
             else:
                 again.append(place)
                 continue
             full.append(future)
         return full, again
 
-    def hear(self, parts: Iterable[tuple[int, Packed | None]]) -> tuple[list[Future[Any]], list[int]]:
+    def hear(self, parts: Iterable[tuple[int, Packed | None]], fill: Fill) -> tuple[list[Future[Any]], list[int]]:
         """The same for what comes of it before it has come back."""
         full = []
         again = []
@@ -132,7 +141,7 @@ class Away:
             if packed is None:
                 again.append(place)
             else:
-                fill(future, unpack_outcome(packed))
+                fill(future, unpack_outcome(packed), self._label(place))
                 full.append(future)
         if again and self.expected is not None:
             self.expected.jump()

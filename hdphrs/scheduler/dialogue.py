@@ -155,6 +155,8 @@ class Dialogue:
                         self._voice.want(find)
                     else:
                         self._finds.hear(topic, rank, find)
+                case [local.CLOSED, topic]:
+                    self._finds.close(topic)
                 case [local.IMPORTED, path, names]:
                     self._imports.hear(path, names)
                 case [local.QUIT]:

@@ -25,12 +25,12 @@ from hdphrs.scheduler.assigned import Assigned, is_below, path_of
 from hdphrs.scheduler.away import Away, Gatherer, Taken
 from hdphrs.scheduler.note import plain
 from hdphrs.scheduler.pace import EXPORT_MAX, Pace
-from hdphrs.scheduler.reuse import Later
+from hdphrs.scheduler.reuse import Later, fill
 from hdphrs.wire import local
 from hdphrs.wire.bundle import Packed
 from hdphrs.wire.code import CodeBook
 from hdphrs.wire.items import pack_task
-from hdphrs.wire.page import Line
+from hdphrs.wire.page import Line, Reading, label
 from hdphrs.wire.values import dump_arguments
 
 FIRST = 8
@@ -132,7 +132,7 @@ class Exporter:
         for away, function in units:
             task = away.task or self._encode_lone(away.futures[0], function)
             if task is not None:
-                slots.append(self._send_away(away))
+                slots.append(self._send_away(away, task))
                 exported.append([slots[-1], pack_task(task)])
                 if len(slots) == FIRST:
                     self._tell(*_exports(exported))
@@ -165,7 +165,7 @@ class Exporter:
             task = self._encode(function, args, path, supervised, is_placed=True)
             future: Future[Any] = Future()
             future._function = None
-            self._tell([local.PLACE, self._send_away(Away([future], None)), node, pack_task(task)])
+            self._tell([local.PLACE, self._send_away(Away([future], None), task), node, pack_task(task)])
             return future
 
     def check(self, function: Callable[..., Any], args: tuple[Any, ...], path: bytes) -> bytes | None:
@@ -207,7 +207,7 @@ class Exporter:
         self.pace.forget((slot,))  # when it was read, the other thread was perhaps about to say that it has left
         if away is None:
             return None, []
-        full, again = away.open(outcome)
+        full, again = away.open(outcome, self.fill)
         self._send_again(away, again)
         return away.futures[0], full
 
@@ -217,9 +217,17 @@ class Exporter:
             away = self._away.get(slot)
             if away is None:
                 return []
-            full, again = away.hear(parts)
+            full, again = away.hear(parts, self.fill)
             self._send_again(away, again)
             return full
+
+    def fill(self, future: Future[Any], outcome: Outcome, label: bytes) -> None:
+        """Fill a future that has been taken; the page says whose value that is, for the case that it kills."""
+        before = self._line.unpickle(label)
+        try:
+            fill(future, outcome)
+        finally:
+            self._line.unpickle(before)
 
     def cancel(self, future: Future[Any]) -> bool:
         """Give up a future that is away; whether it was."""
@@ -239,8 +247,8 @@ class Exporter:
             for place in places:
                 future = away.futures[place]
                 if away.is_empty(future):
-                    slot = self._send_away(Away([future], away.expected))
-                    exported.append([slot, pack_task(away.lone(place))])
+                    task = away.lone(place)
+                    exported.append([self._send_away(Away([future], away.expected), task), pack_task(task)])
             if exported:
                 self._tell(*_exports(exported))
 
@@ -299,8 +307,10 @@ class Exporter:
         key = b"" if wish is Wish.NEVER else self._book.key(function, code, payload, args, kwargs, path)
         return key and _memo(wish, key)
 
-    def _send_away(self, away: Away) -> int:
+    def _send_away(self, away: Away, task: Task) -> int:
         slot = away.slot = next(self._slots)
+        if away.calls is None:
+            away.label = label(Reading.VALUE, task.path, task.name)
         self._away[slot] = away
         for future in away.futures:
             future._content = slot

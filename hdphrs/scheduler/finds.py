@@ -10,6 +10,7 @@ from typing import Any
 
 from hdphrs.api.board import FIND_BYTES_MAX, Board
 from hdphrs.wire import local
+from hdphrs.wire.page import Line, Reading, label
 from hdphrs.wire.pickling import dumps, loads
 from hdphrs.wire.signals import came_between
 
@@ -17,9 +18,10 @@ from hdphrs.wire.signals import came_between
 class Finds:
     """The board of one scheduler."""
 
-    def __init__(self, tell: Callable[[list[Any]], None]) -> None:
-        """`tell` sends a message to the node."""
+    def __init__(self, tell: Callable[[list[Any]], None], line: Line) -> None:
+        """`tell` sends a message to the node; the page's `line` says what is unpickled."""
         self._tell = tell
+        self._line = line
         self._board: Board[bytes] = Board()
         self._opened: Board[Any] = Board()
 
@@ -38,11 +40,23 @@ class Finds:
         """Another process has found this."""
         self._board.improve(topic, rank, data)
 
+    def close(self, topic: bytes) -> None:
+        """What is found in this search has taken down a process that unpickled it."""
+        self._board.close(topic)
+
     def best(self, topic: bytes) -> tuple[float, Any] | None:
         """See `Port.best`."""
         known = self._board.best(topic)
         opened = self._opened.best(topic)
         if known is None or (opened is not None and opened[0] >= known[0]):
             return opened
-        self._opened.improve(topic, known[0], loads(known[1]))
+        before = self._line.unpickle(label(Reading.FIND, topic))
+        try:
+            self._opened.improve(topic, known[0], loads(known[1]))
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # whatever it raises when it is unpickled: this process does without it
+            self.close(topic)
+        finally:
+            self._line.unpickle(before)
         return self._opened.best(topic)

@@ -54,7 +54,7 @@ from hdphrs.scheduler.waiting import RUNNING, Waiting
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook, CodeShelf
 from hdphrs.wire.items import pack_outcome
-from hdphrs.wire.page import Line
+from hdphrs.wire.page import ARGUMENTS, Line
 from hdphrs.wire.values import dump_error, pack_result, summary
 
 LIGHT_S = 0.2e-3
@@ -122,7 +122,7 @@ class Hub:
         )
         self._stopper = Stopper(self._exporter, self._meter, line, self._bundles, answer=self._answers.add, tell=tell)
         self._habits = Habits()
-        finds = Finds(tell)
+        finds = Finds(tell, line)
         self._imports = Imports(tell)
         self._dialogue = Dialogue(
             self._mail,
@@ -306,7 +306,7 @@ class Hub:
         spark = future.spark
         task = spark.task
         if spark.pieces:
-            future.reuse = Reuse(spark, self._exporter.check, self._meter.credit)
+            future.reuse = Reuse(spark, self._exporter.check, self._meter.credit, self._exporter.fill)
         if task.timeout_s:
             self._tell([local.BEGUN, list(spark.ref), spark.replica])
         account = self._meter.open(future)
@@ -319,7 +319,11 @@ class Hub:
             if task.code:
                 self._shelf.function(task.name, task.code)
             began_s = perf_counter()
-            function, args, kwargs = self._shelf.decode(task.name, task.code, task.payload)
+            before = self._line.unpickle(ARGUMENTS)
+            try:
+                function, args, kwargs = self._shelf.decode(task.name, task.code, task.payload)
+            finally:
+                self._line.unpickle(before)
         except CannotTravelError as refusal:
             packed = pack_outcome(dump_error(task.name, refusal))
         else:

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, NoReturn, TypeVar
 
 from hdphrs.api import future as fast
-from hdphrs.api.future import AWAY, DONE, FAILED, Future
+from hdphrs.api.future import AWAY, DONE, FAILED, Future, name_of
 from hdphrs.api.options import use
 from hdphrs.api.places import Roster
 from hdphrs.api.port import Bell
@@ -25,7 +25,6 @@ from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.finds import Finds
 from hdphrs.scheduler.meter import Meter
 from hdphrs.scheduler.note import Noter
-from hdphrs.scheduler.reuse import fill
 from hdphrs.scheduler.stacks import Stacks
 from hdphrs.scheduler.stop import Stopper
 from hdphrs.scheduler.strands import Strands
@@ -33,7 +32,7 @@ from hdphrs.scheduler.timers import Timers
 from hdphrs.scheduler.turn import Turn
 from hdphrs.scheduler.waiting import TaskBell, Waiting
 from hdphrs.wire.code import CodeBook
-from hdphrs.wire.page import Line
+from hdphrs.wire.page import Line, Reading, label
 
 T = TypeVar("T")
 
@@ -110,7 +109,7 @@ class TaskPort:
         future: Future[T] = Future()
         future._function = None
         future._parent = fast.here.task
-        fill(future, piece.outcome)
+        self._exporter.fill(future, piece.outcome, label(Reading.VALUE, path, name_of(function)))
         self._meter.credit(future, piece.outcome.cost_s)
         return future
 

@@ -10,11 +10,12 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any
 
-from hdphrs.api.future import DONE, FAILED, Future, take
+from hdphrs.api.future import DONE, FAILED, Future, name_of, take
 from hdphrs.api.memo import Wish
 from hdphrs.protocol.paths import child_path
 from hdphrs.protocol.tasks import Orphan, Outcome, Piece, Spark
 from hdphrs.scheduler.note import plain
+from hdphrs.wire.page import Reading, label
 from hdphrs.wire.values import load_outcome
 
 Check = Callable[[Callable[..., Any], tuple[Any, ...], bytes], bytes | None]
@@ -30,12 +31,17 @@ Credit = Callable[[Future[Any], float], None]
 """Told which future has got its value from a piece, and the work behind that."""
 
 
+Fill = Callable[[Future[Any], Outcome, bytes], None]
+"""Fills a future; told how the page names its value."""
+
+
 class Reuse:
     """What one assigned task need not compute again."""
 
-    def __init__(self, spark: Spark, check: Check, credit: Credit) -> None:
+    def __init__(self, spark: Spark, check: Check, credit: Credit, fill: Fill) -> None:
         self._check = check
         self._credit = credit
+        self._fill = fill
         self._pieces = {piece.path: piece for piece in spark.pieces}
         self._paths = sorted(self._pieces)
         self._interior: dict[Future[Any] | None, bytes] = {}
@@ -64,7 +70,7 @@ class Reuse:
             return True
         elif (function := take(future)) is not None:
             if self._check(plain(function), future._content, path) == piece.check:
-                fill(future, piece.outcome)
+                self._fill(future, piece.outcome, label(Reading.VALUE, path, name_of(function)))
                 self._credit(future, piece.outcome.cost_s)
                 self.used += 1
             else:

@@ -25,7 +25,7 @@ from hdphrs.scheduler.stop import Stopper
 from hdphrs.scheduler.timers import Timers
 from hdphrs.scheduler.waiting import Waiting
 from hdphrs.scheduler.watch import Watcher
-from hdphrs.wire.page import Line
+from hdphrs.wire.page import NOTHING, Line
 
 TURN_S = 20e-3
 """How long a stack has the core before the helper thread, at its next tick, has it let others have theirs."""
@@ -95,6 +95,7 @@ class Turn:
     def suspend(self) -> None:
         """Leave the running task where it is until somebody has its greenlet go on."""
         task = fast.here.task, self.root, self._meter.account, self._watcher.leave()
+        label = self._line.unpickle(NOTHING)  # a value may wait in the middle of being unpickled
         if isinstance(self.root, Bundle):
             self._bundles.pass_on(self.root)
         if self._timers.calls:
@@ -103,6 +104,7 @@ class Turn:
         self._stacks.suspend()
         fast.here.task, root, account, sample = task
         self.enter(root, account)
+        self._line.unpickle(label)
         self._watcher.resume(sample)
 
     def give_way(self) -> None:

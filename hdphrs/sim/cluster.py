@@ -100,7 +100,8 @@ class Cluster:
             if self.deaths and program.may_lose[number] and not (lost and program.supervised[number]):
                 return
         elif outcome.verdict is Verdict.CRASHED:
-            if program.poison[number] and len(outcome.crashes) >= self.config.attempts_max:
+            enough = len(outcome.crashes) >= self.config.attempts_max
+            if enough and (program.poison[number] or program.deadly[number]):
                 return
         elif outcome == right:
             return

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
-from hdphrs.protocol.tasks import Crash, NodeId, Origin, Spark
+from hdphrs.protocol.tasks import Cause, Crash, NodeId, Origin
 from hdphrs.sim.errors import Wrong
 from hdphrs.sim.program import number_of
-from hdphrs.sim.scheduler import Scheduler
+from hdphrs.sim.scheduler import Death, Scheduler
 from hdphrs.sim.world import Action
 
 if TYPE_CHECKING:
@@ -67,15 +67,17 @@ class Crew:
         scheduler.demand = self._wanted
         scheduler.rise()
 
-    def bury(self, died: tuple[Scheduler, Spark | None, bool]) -> None:
+    def bury(self, died: Death) -> None:
         """The process of a scheduler is gone; what it had said has been heard."""
-        scheduler, root, blameless = died
+        scheduler, root, blameless, read_of = died
         if self._stopping or not self._host.up:
             return
         del self.schedulers[scheduler.origin]
         self._cluster.lose(scheduler)
         event = ev.SchedulerDied(scheduler.origin, None, CRASH, blameless)
-        if root is not None and (root.ref, root.replica) in scheduler.handed:
+        if read_of:
+            event = replace(event, crash=replace(CRASH, cause=Cause.VALUE), read_of=read_of)
+        elif root is not None and (root.ref, root.replica) in scheduler.handed:
             event = replace(event, running=(root.ref, root.replica))
         elif root is not None:
             event = replace(event, leftover_of=root.task.path, charged=root.crashes)

@@ -75,6 +75,8 @@ class Draw:
     """Children that their parents never get."""
     poison: int
     """Tasks that always take their scheduler down."""
+    deadly: int
+    """Tasks whose values take down the schedulers that read them."""
 
     # the bounds of the core
     attempts_max: int
@@ -225,6 +227,7 @@ _DRAWN: dict[str, Chooser] = {
     "raising_pct": _sometimes(20, _between(1, 20)),
     "forgotten_pct": _sometimes(20, _between(1, 20)),
     "poison": _sometimes(25, _between(1, 3)),
+    "deadly": _sometimes(15, _between(1, 3)),
     "attempts_max": _one_of(3, 3, 4),
     "fish_max": _tight(50, _between(1, 4), 3),
     "want_max": _tight(50, _between(1, 4), 16),

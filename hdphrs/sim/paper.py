@@ -39,6 +39,7 @@ _CORE = CoreConfig()
 QUIET = dict.fromkeys(
     (
         *("slow_pct", "skew_ppm", "placed_pct", "unsupervised_pct", "raising_pct", "forgotten_pct", "poison", "lifo"),
+        "deadly",
         *("kills", "power_losses", "ambushes", "departures", "crashes", "blameless", "cuts", "one_way_cuts"),
         "cancels",
         *(

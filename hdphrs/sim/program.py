@@ -22,6 +22,7 @@ TAINTED = b"?"
 
 _CRASHED = 0xDEAD
 _RAISED = 0x5A5A5A5A
+_DEADLY = 0xD1E
 
 DEPTH_MAX = 10
 """Levels below the top, if tasks are poisoned.  When a scheduler dies, each of the ancestors that waited in it is run
@@ -38,7 +39,7 @@ class Program:
         self.children: list[list[int]] = []
         self.parent: list[int | None] = []
         self._depth: list[int] = []
-        self._depth_max = min(drawn.depth_max, DEPTH_MAX) if drawn.poison else drawn.depth_max
+        self._depth_max = min(drawn.depth_max, DEPTH_MAX) if drawn.poison or drawn.deadly else drawn.depth_max
         self.tops: list[int] = []
         """What the program itself spawns."""
         shape = SHAPES[drawn.shape]
@@ -62,6 +63,11 @@ class Program:
         self.raises: list[bool] = [chance.randrange(100) < drawn.raising_pct for _ in range(count)]
         poison = [chance.randrange(count) for _ in range(drawn.poison)]
         self.poison: list[bool] = [number in poison for number in range(count)]
+        below = [number for number in range(count) if self.parent[number] is not None]
+        deadly = [chance.choice(below) for _ in range(drawn.deadly if below else 0)]
+        self.deadly: list[bool] = [number in deadly for number in range(count)]
+        """Whether its value takes down who reads it; run in place it takes down nobody, so whoever gets it makes the
+        same of its value and of its crash.  The program reads none."""
         forgotten = {child for child in range(count) if chance.randrange(100) < drawn.forgotten_pct}
         self.got: list[list[int]] = [
             [child for child in children if child not in forgotten] for children in self.children
@@ -83,11 +89,12 @@ class Program:
 
     @property
     def blamable(self) -> int:
-        """How many tasks a poisoned one can get blamed: itself, and all above it, in whose place it may run."""
+        """How many tasks a poisoned one can get blamed: itself, and all above it, in whose place it may run; and those
+        with deadly values."""
         blamed = list(self.poison)
         for number in reversed(range(len(blamed))):
             blamed[number] = blamed[number] or any(blamed[child] for child in self.children[number])
-        return sum(blamed)
+        return sum(blamed) + sum(self.deadly)
 
     def add(self, parent: int | None) -> int:
         """One more task; a child of one that is deep enough becomes a top task."""
@@ -110,6 +117,10 @@ class Program:
             value = (value * 31 + contribution) & MASK
         return Outcome(verdict, (value & MASK).to_bytes(NUMBER_BYTES, "big"), (), cost_s)
 
+    def contribution(self, number: int, outcome: Outcome) -> int | None:
+        """What the parent of a task makes of its outcome; None is a loss."""
+        return _DEADLY if self.deadly[number] and not _is_loss(outcome) else contribution(outcome)
+
     def _paths(self) -> list[bytes]:
         paths = [PROGRAM_PATH] * len(self.children)
         for index, top in enumerate(self.tops):
@@ -128,7 +139,9 @@ class Program:
         outcomes: list[Outcome] = [Outcome(Verdict.CRASHED, b"f")] * len(self.children)
         for number in reversed(range(len(self.children))):
             if not self.poison[number]:
-                outcomes[number] = self.combine(number, [contribution(outcomes[child]) for child in self.got[number]])
+                outcomes[number] = self.combine(
+                    number, [self.contribution(child, outcomes[child]) for child in self.got[number]]
+                )
         return outcomes
 
     def _find_losable(self) -> list[bool]:
@@ -147,10 +160,14 @@ def contribution(outcome: Outcome) -> int | None:
     """What a parent makes of a child's outcome; None is a loss."""
     if outcome.verdict is Verdict.CRASHED:
         return _CRASHED
-    if outcome.verdict is Verdict.LOST or outcome.data == TAINTED:
+    if _is_loss(outcome):
         return None
     value = int.from_bytes(outcome.data, "big")
     return value ^ _RAISED if outcome.verdict is Verdict.RAISED else value
+
+
+def _is_loss(outcome: Outcome) -> bool:
+    return outcome.verdict is Verdict.LOST or outcome.data == TAINTED
 
 
 def _cost_ns(mean_us: int, chance: Random) -> int:

@@ -9,14 +9,14 @@ process dies, everything in here is lost with it.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hdphrs.protocol import events as ev
 from hdphrs.protocol.pieces import piece_of, worth
 from hdphrs.protocol.tasks import NodeId, Origin, Outcome, Spark, Task, TaskRef, Verdict
 from hdphrs.sim.errors import Wrong
 from hdphrs.sim.export import Exporter
-from hdphrs.sim.program import contribution, number_of
+from hdphrs.sim.program import number_of
 from hdphrs.sim.reuse import Reuse
 from hdphrs.sim.stack import AWAY, BEGIN, DONE, END, GET, RUNNING, WAITING, Frame, Future, Stack
 from hdphrs.sim.world import Action
@@ -33,6 +33,17 @@ FEW = 1
 
 
 STOPPED = Outcome(Verdict.RAISED, b"cancelled")
+
+
+class Death(NamedTuple):
+    """That of a scheduler process."""
+
+    scheduler: Scheduler
+    root: Spark | None
+    """Of the stack that had the core."""
+    blameless: bool
+    read_of: bytes
+    """The path of the task whose value it was reading, if it was."""
 
 
 class Scheduler:
@@ -116,9 +127,19 @@ class Scheduler:
             return  # it was under way
         if future is None:
             raise Wrong(f"slot {slot} of scheduler {self._host.node}.{self.origin} is filled, and nobody waits for it")
+        if self._dies_of(future.number, outcome):
+            return
         self._cluster.judge(future.number, outcome)
-        future.contribution = contribution(outcome)
+        future.contribution = self._program.contribution(future.number, outcome)
         self._fill(future)
+
+    def _dies_of(self, number: int, outcome: Outcome) -> bool:
+        """Whether to read what a task has come to takes this process down."""
+        if not self._program.deadly[number] or outcome.verdict not in (Verdict.VALUE, Verdict.RAISED):
+            return False
+        self._world.tally("readers killed")
+        self.die(blameless=False, read_of=self._program.task[number].path)
+        return True
 
     def cancel(self, copies: tuple[tuple[TaskRef, int], ...]) -> None:
         """`Cancel`: what it has started ends where it waits, what runs with its next `get` of something elsewhere."""
@@ -162,13 +183,13 @@ class Scheduler:
         self._tell(ev.SchedulerUp(self.origin))
         self._advance()
 
-    def die(self, *, blameless: bool) -> None:
+    def die(self, *, blameless: bool, read_of: bytes = b"") -> None:
         """The process is gone."""
         if self.dead:
             return
         self.stop()
         root = None if self.stack is None else self.stack.root
-        self._world.post(self._local_ns, self._buried, (self, root, blameless))
+        self._world.post(self._local_ns, self._buried, Death(self, root, blameless, read_of))
 
     def stop(self) -> None:
         """The process is no more, wherever it was."""
@@ -176,7 +197,7 @@ class Scheduler:
             self._account(self.stack.frames[-1])
         self.dead = True
 
-    def _buried(self, died: tuple[Scheduler, Spark | None, bool]) -> None:
+    def _buried(self, died: Death) -> None:
         self._host.when_running(self._host.crew.bury, died)
 
     def go_on(self) -> None:
@@ -232,6 +253,8 @@ class Scheduler:
             stack = self.stack
             if stack is None:
                 self._read()
+                if self.dead:
+                    return
                 stack = self._next()
                 if stack is None:
                     return
@@ -311,6 +334,8 @@ class Scheduler:
             outcome = met.get(child)
             if outcome is not None:
                 self._reuse(future, outcome)
+                if self.dead:
+                    return
                 continue
             if program.place[child] >= 0 and self.nodes:
                 self._exporter.place(future, sorted(self.nodes) if program.is_paper else self.nodes)
@@ -323,16 +348,18 @@ class Scheduler:
         frame.gets = [futures[child] for child in reversed(program.got[frame.number])]
 
     def _reuse(self, future: Future, outcome: Outcome) -> None:
+        if self._dies_of(future.number, outcome):
+            return
         self._cluster.judge(future.number, outcome)
         self._world.tally("pieces used")
-        future.contribution = contribution(outcome)
+        future.contribution = self._program.contribution(future.number, outcome)
         future.status = DONE
 
     def _get(self, stack: Stack, frame: Frame) -> None:
         future = frame.gets[-1]
         if future.status == AWAY:
             self._read()
-            if self._is_cancelled(stack):
+            if self.dead or self._is_cancelled(stack):
                 return
         if future.status == DONE:
             frame.contributions.append(future.contribution)
@@ -354,7 +381,7 @@ class Scheduler:
             self._answer(_copy(stack.root), outcome)
         else:
             self._keep(stack.root, frame.number, outcome)
-            frame.future.contribution = contribution(outcome)
+            frame.future.contribution = self._program.contribution(frame.number, outcome)
             self._fill(frame.future)
         if not stack.frames:
             self.stack = None
@@ -386,7 +413,7 @@ class Scheduler:
 
     def _read(self) -> None:
         mail = self._mail
-        while mail:
+        while mail and not self.dead:
             action, argument = mail.popleft()
             action(argument)
 

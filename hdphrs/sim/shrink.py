@@ -35,6 +35,7 @@ _OFF = {
     "returns": 0,
     "repeats_pct": 0,
     "poison": 0,
+    "deadly": 0,
     "placed_pct": 0,
     "unsupervised_pct": 0,
     "raising_pct": 0,
@@ -80,6 +81,7 @@ _LEAST = {
     "root_stalls": 1,
     "joins": 1,
     "poison": 1,
+    "deadly": 1,
 }
 """What is worth lowering, and how far."""
 

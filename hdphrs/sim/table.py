@@ -31,6 +31,7 @@ WANTED: dict[str, tuple[str, ...]] = {
             "crashes of schedulers",
             "schedulers killed",
             "poisonings",
+            "readers killed",
         ),
         *("cuts", "one-way cuts", "isolations", "stalls", "root stalls", "joins", "repeats", "overtakings"),
         "cancels",

@@ -15,14 +15,11 @@ from collections.abc import Mapping, Sequence
 from types import NoneType
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from hdphrs.protocol.paths import child_path
+from hdphrs.protocol.paths import BUNDLE, child_path
 from hdphrs.protocol.tasks import Outcome, Payload, Verdict
 from hdphrs.wire.bulk import bulk_of
 from hdphrs.wire.pickling import dump_plain, load_plain
 from hdphrs.wire.values import with_function
-
-MARK = b"\x81\x00"
-"""How the path of a bundle begins; no index does, it would be 1 with a byte too many."""
 
 SMALL = frozenset({int, float, bool, NoneType, range})
 """Types of values that are pickled many at a time: none of them runs code of the user's, or changes, or is large."""
@@ -140,12 +137,12 @@ class Answer(NamedTuple):
 
 def bundle_path(parent: bytes, number: int) -> bytes:
     """The path of the program's so-many-th bundle, or of the one that begins with a task's so-many-th child."""
-    return MARK + child_path(parent, number)
+    return BUNDLE + child_path(parent, number)
 
 
 def is_bundle(path: bytes) -> bool:
     """Whether a task with this path is one."""
-    return path.startswith(MARK)
+    return path.startswith(BUNDLE)
 
 
 def share_of(waiting: int, cores: int) -> int:

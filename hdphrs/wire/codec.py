@@ -16,6 +16,7 @@ from typing import Any, Final
 from hdphrs.protocol import messages as m
 from hdphrs.protocol.tasks import (
     Blame,
+    Crash,
     FishId,
     Member,
     NodeId,
@@ -30,6 +31,7 @@ from hdphrs.protocol.tasks import (
 )
 from hdphrs.wire.items import (
     pack_blame,
+    pack_crash,
     pack_member,
     pack_orphan,
     pack_outcome,
@@ -41,6 +43,7 @@ from hdphrs.wire.items import (
     unpack_bool,
     unpack_bytes,
     unpack_counter,
+    unpack_crash,
     unpack_many,
     unpack_member,
     unpack_natural,
@@ -85,6 +88,7 @@ ROWS: Final[dict[int, type[m.Message]]] = {
     26: m.Await,
     27: m.Gone,
     28: m.Cancel,
+    29: m.Discard,
 }
 """Kind number to type.  Numbers are never used again; a change of meaning raises `WIRE_VERSION`."""
 
@@ -152,6 +156,7 @@ BY_ANNOTATION: Final[dict[Any, tuple[Pack, Unpack]]] = {
     tuple[Spark, ...]: many(pack_spark, unpack_spark, "list of sparks"),
     tuple[bytes, ...]: many(itself, unpack_bytes, "list of bytes"),
     tuple[Piece, ...]: many(pack_piece, unpack_piece, "list of pieces"),
+    tuple[Crash, ...]: many(pack_crash, unpack_crash, "crashes"),
     tuple[Blame, ...]: many(pack_blame, unpack_blame, "list of blame"),
     tuple[Orphan, ...]: many(pack_orphan, unpack_orphan, "list of orphans"),
     tuple[Piece | Orphan, ...]: many(pack_part, unpack_part, "list of pieces"),

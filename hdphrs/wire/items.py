@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 
 from hdphrs.protocol.tasks import (
     Blame,
+    Cause,
     Crash,
     Member,
     NodeId,
@@ -40,6 +41,7 @@ _VERDICTS: Final = {int(verdict): verdict for verdict in Verdict}
 _PLAIN_TASK: Final = (str, bytes, bytes, bytes, bool, bytes, int, float, list)
 """The types of the fields of nearly all tasks, which are looked at in one step."""
 _PARTINGS: Final = {int(parting): parting for parting in Parting}
+_CAUSES: Final = {int(cause): cause for cause in Cause}
 
 
 # Plain values.
@@ -152,12 +154,16 @@ def unpack_task(value: object) -> Task:
 
 
 def pack_crash(crash: Crash) -> list[object]:
-    return [crash.host, crash.pid, crash.how, crash.arguments, crash.words]
+    return [crash.host, crash.pid, crash.how, crash.arguments, crash.words, int(crash.cause)]
 
 
 def unpack_crash(value: object) -> Crash:
-    host, pid, how, arguments, words = unpack_fields(value, 5, "crash")
-    return Crash(unpack_str(host), unpack_natural(pid), unpack_str(how), unpack_str(arguments), unpack_str(words))
+    host, pid, how, arguments, words, cause = unpack_fields(value, 6, "crash")
+    known = _CAUSES.get(cause) if type(cause) is int else None
+    if known is None:
+        raise wrong("cause of a crash", cause)
+    told = unpack_str(how), unpack_str(arguments), unpack_str(words)
+    return Crash(unpack_str(host), unpack_natural(pid), *told, known)
 
 
 def pack_blame(blame: Blame) -> list[object]:

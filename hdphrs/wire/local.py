@@ -60,6 +60,7 @@ PARTS: Final = (
 # from scheduler to scheduler: [PARTS, ref, [[place, outcome or None], ...]], and then [PARTS, slot, ...] (decision 30)
 NODES: Final = 11  # [NODES, [[id, host, slots], ...]]: who is alive, self first; the host is empty if not known yet
 HEARD: Final = 34  # [HEARD]: to the program, of CANCEL: a thread that reads looks again whether it must wait
+CLOSED: Final = 37  # [CLOSED, topic]: what is found in this search takes down who unpickles it
 QUIT: Final = 12  # [QUIT]
 STOP: Final = 18  # [STOP, [[ref, replica], ...]]: nobody wants these any more
 FAILED: Final = 13  # [FAILED, sentence]: the run cannot begin, or is over

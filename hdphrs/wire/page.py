@@ -14,6 +14,7 @@ bytes and words.  The root looks into the pages of nodes of its own host that ha
     offset 16  busy seconds    for how long tasks have run here, up to when the last one was set aside or ended
     offset 24  since           if one runs: since when, by the clock `time.perf_counter`, which is that of all processes
                                of a host; else 0
+    offset 64  label           what the scheduler unpickles just now, see `label`; the first byte is 0 for nothing
 
 A scheduler reads the first two bytes as one number at each spawn.  The last line has three words of the node's own, see
 `Totals`.
@@ -26,8 +27,12 @@ import mmap
 import os
 import tempfile
 from enum import IntEnum
+from typing import NamedTuple
 
-LINE_BYTES = 64
+from hdphrs.protocol.paths import PATH_BYTES_MAX
+
+LABEL_START = 64
+LINE_BYTES = 512
 
 PAGE_NAME = "hdphrs-page"
 
@@ -41,6 +46,43 @@ LAID_MAX = 1 << 32
 
 CAREFUL = 1
 AGAIN = 2
+
+
+class Reading(IntEnum):
+    """What of a task, or of something else, a scheduler unpickles."""
+
+    NOTHING = 0
+    ARGUMENTS = 1
+    """The arguments of the running task, and the function if that travels with them."""
+    VALUE = 2
+    """What a task has come to, for another task that waits for that."""
+    FIND = 3
+    """What a task of a search has found; the path is that of the search."""
+
+
+class Label(NamedTuple):
+    """What the page says of it."""
+
+    reading: Reading = Reading.NOTHING
+    path: bytes = b""
+    name: str = ""
+
+
+_LABEL_HEAD_BYTES = 3
+_NAME_BYTES_MAX = LINE_BYTES - LABEL_START - _LABEL_HEAD_BYTES - PATH_BYTES_MAX
+
+
+_READINGS = [bytes([reading]) for reading in Reading]
+
+
+def label(reading: Reading, path: bytes = b"", name: str = "") -> bytes:
+    """How a scheduler names in the page what it unpickles; a long name is cut."""
+    cut = name.encode("utf-8", "replace")[:_NAME_BYTES_MAX]
+    return _READINGS[reading] + bytes((len(path), len(cut))) + path + cut
+
+
+NOTHING = label(Reading.NOTHING)
+ARGUMENTS = label(Reading.ARGUMENTS)
 
 
 class Totals(IntEnum):
@@ -116,6 +158,8 @@ class Line:
         self._laid = view[4:8].cast("I")
         self._running = view[8:16].cast("Q")
         self._seconds = view[16:32].cast("d")
+        self._unpickles = NOTHING
+        """As the scheduler has said last."""
 
     @property
     def demand(self) -> bool:
@@ -181,6 +225,27 @@ class Line:
     def running(self) -> int:
         """Serial number of the running task, 0 for none."""
         return self._running[0]
+
+    def unpickle(self, label: bytes) -> bytes:
+        """The scheduler's part, in its main thread: it unpickles this from now on, see `label`.
+
+        To unpickle runs code of the user's, which may spawn and wait: so one load may come in the middle of another.
+
+        Returns:
+            What it unpickled before, mostly nothing, which is to be said again afterwards.
+        """
+        before, self._unpickles = self._unpickles, label
+        self._bytes[LABEL_START : LABEL_START + len(label)] = label
+        return before
+
+    @property
+    def unpickles(self) -> Label:
+        """What the scheduler unpickles; a dead one did that when it died."""
+        reading, *sizes = self._bytes[LABEL_START : LABEL_START + _LABEL_HEAD_BYTES]
+        start = LABEL_START + _LABEL_HEAD_BYTES
+        middle, end = start + sizes[0], start + sum(sizes)
+        name = bytes(self._bytes[middle:end]).decode(errors="ignore")
+        return Label(Reading(reading), bytes(self._bytes[start:middle]), name)
 
     @property
     def busy_s(self) -> float:

@@ -38,7 +38,7 @@ T = TypeVar("T")
 SUFFIX: Final = ".trace"
 """How the files are called."""
 
-FORM: Final = 10
+FORM: Final = 11
 """Raised with every change of what a trace's bytes mean."""
 
 EVENTS: Final[dict[int, type[ev.Event]]] = {
@@ -247,7 +247,6 @@ _OF_EVENTS: Final[dict[Any, tuple[Pack, Unpack]]] = c.BY_ANNOTATION | {
     msg.Message: (c.pack_message, c.unpack_message),
     Task: (i.pack_task, i.unpack_task),
     Crash: (i.pack_crash, i.unpack_crash),
-    tuple[Crash, ...]: c.many(i.pack_crash, i.unpack_crash, "crashes"),
     tuple[TaskRef, int] | None: _optional(list, _unpack_copy),
     tuple[tuple[int, Task], ...]: c.many(
         lambda item: [item[0], i.pack_task(item[1])], _unpack_numbered_task, "list of tasks"

@@ -13,7 +13,7 @@ import reprlib
 import textwrap
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgpack
 
@@ -28,7 +28,7 @@ from hdphrs.errors import (
     TaskTimeoutError,
 )
 from hdphrs.form import OUR_FILES
-from hdphrs.protocol.tasks import Crash, Outcome, Payload, Verdict
+from hdphrs.protocol.tasks import Cause, Crash, Outcome, Payload, Verdict
 from hdphrs.wire.bulk import BULK_BYTES_MIN, aligned, bulk_of, gather, view_of
 from hdphrs.wire.framing import decode_object
 from hdphrs.wire.items import pack_outcome, unpack_outcome, unpack_str
@@ -236,14 +236,31 @@ def _short(value: object) -> str:
         return f"<a {_type_name(value)}, whose __repr__ raised {_type_name(obstacle)}>"
 
 
+_TOOK_DOWN: Final = {
+    Cause.RUN: "took down its process {}, and is given up",
+    Cause.ARGUMENTS: "is given up, its arguments kill the process that unpickles them, {}",
+    Cause.VALUE: "is given up, its value kills the process that reads it, {}",
+}
+_MEANWHILE: Final = {
+    Cause.RUN: "while it ran",
+    Cause.ARGUMENTS: "while its arguments were unpickled",
+    Cause.VALUE: "while its value was read",
+}
+
+
 def _crash_error(name: str, crashes: Sequence[Crash]) -> TaskCrashedError:
     """One line that says it all, and a note with the last words of each attempt, which tracebacks show."""
     arguments = next((crash.arguments for crash in reversed(crashes) if crash.arguments), None)
     call = name if arguments is None else f"{name}({arguments})"
-    attempts = "; ".join(f"on {crash.host}, process {crash.pid} {crash.how}" for crash in crashes)
-    error = TaskCrashedError(
-        f"task {call} took down its process {len(crashes)} times, and is given up: {attempts}", tuple(crashes)
-    )
+    causes = {crash.cause for crash in crashes}
+    if len(causes) == 1:
+        (cause,) = causes
+        ends = [f"on {crash.host}, process {crash.pid} {crash.how}" for crash in crashes]
+        what = _TOOK_DOWN[cause].format("once" if len(crashes) == 1 else f"{len(crashes)} times")
+    else:
+        ends = [f"on {crash.host}, process {crash.pid} {crash.how} {_MEANWHILE[crash.cause]}" for crash in crashes]
+        what = f"took down {len(crashes)} processes, and is given up"
+    error = TaskCrashedError(f"task {call} {what}: {'; '.join(ends)}", tuple(crashes))
     for crash in crashes:
         if crash.words:
             words = textwrap.indent(crash.words, "    ")

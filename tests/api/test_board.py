@@ -27,3 +27,15 @@ def test_searches_that_were_longest_without_news_are_forgotten() -> None:
     assert len(board.all()) == TOPICS_MAX
     assert board.best(b"0") == (2.0, b"")
     assert board.best(b"1") is None
+
+
+def test_of_a_search_that_is_closed_nothing_is_known_or_taken_in_any_more() -> None:
+    board: Board[bytes] = Board()
+    board.improve(b"search", 1.0, b"")
+    board.close(b"search")
+    assert not board.improve(b"search", 2.0, b"")
+    assert (board.best(b"search"), board.all(), board.closed) == (None, [], [b"search"])
+    for number in range(TOPICS_MAX):
+        board.close(b"%d" % number)
+    assert len(board.closed) == TOPICS_MAX
+    assert board.improve(b"search", 2.0, b"")

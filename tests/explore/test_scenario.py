@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hdphrs.errors import UsageError
-from hdphrs.explore.moves import CRASHES, Move, arrivals
+from hdphrs.explore.moves import CRASHES, READER, Move, arrivals
 from hdphrs.explore.scenario import play, read, replay, write
 from hdphrs.explore.scope import SCOPES
 from hdphrs.protocol import messages as msg
@@ -43,7 +43,7 @@ def test_every_word_can_be_written_and_read() -> None:
         Move("suspect", 0, 2),
         Move("place", 0, 1),
         Move("join", 0, 0),
-        *[Move(word, 2, 1) for word in ("run", "give", *CRASHES)],
+        *[Move(word, 2, 1) for word in ("run", "give", *CRASHES, READER)],
         *[Move(word, 2) for word in ("rested", "refuse", "late", "kill", "halt")],
     ]
     text = write(SCOPES["one"], "told\nin two lines", moves)

@@ -13,6 +13,7 @@ from typing import Any, get_type_hints
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.tasks import (
     Blame,
+    Cause,
     Crash,
     FishId,
     Member,
@@ -78,7 +79,8 @@ def _bytes(rng: Random) -> bytes:
 
 
 def _crash(rng: Random) -> Crash:
-    return Crash("host", rng.randrange(1 << 16), "was killed by SIGSEGV")
+    pid = rng.randrange(1 << 16)
+    return Crash("host", pid, "was killed by SIGSEGV", cause=Cause(pid % len(Cause)))
 
 
 def _blame(rng: Random) -> Blame:
@@ -126,6 +128,7 @@ _MAKERS: dict[Any, Any] = {
     bytes: _bytes,
     TaskRef: _ref,
     Spark: _spark,
+    Crash: _crash,
     Outcome: _outcome,
     Blame: _blame,
     Piece: _piece,

@@ -79,6 +79,17 @@ def test_a_store_is_shrunk_and_verified_on_demand(opener: Opener) -> None:
     store.close()
 
 
+def test_what_is_removed_is_there_no_more_and_what_is_not_there_matters_not(opener: Opener) -> None:
+    store = opener()
+    store.write([entry_of(number) for number in range(3)])
+    store.remove([memo_of(1), memo_of(7)])
+    store.close()
+    again = opener()
+    assert {label.key for label in again.labels()} == {memo_of(0), memo_of(2)}
+    assert [entry.key for entry in again.read([memo_of(1), memo_of(2)])] == [memo_of(2)]
+    again.close()
+
+
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     key=st.binary(min_size=20, max_size=20),

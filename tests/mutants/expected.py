@@ -127,6 +127,26 @@ SCENARIOS: dict[str, tuple[str, str]] = {
         "test_schedulers::test_crashes_of_a_child_go_along_when_its_parent_is_stolen",
         "it costs further crashes, at most one budget for each node that the parent gets to",
     ),
+    "value-charged-once": (
+        "test_reading::test_it_is_given_up_when_its_value_has_been_read_as_often_as_it_has_attempts",
+        "a search and a play bound the deaths of schedulers themselves",
+    ),
+    "deadly-piece-handed": (
+        "test_reading::test_a_piece_that_has_taken_down_its_reader_is_not_handed_out_but_one_whose_task_has_crashed_is",
+        "it costs one crash more for each time that the piece comes to the root again",
+    ),
+    "deadly-piece-kept": (
+        "test_reading::test_the_root_is_told_before_it_is_asked_what_is_left",
+        "the reader's own node does not hand it out, so it costs crashes on other nodes, and in later runs",
+    ),
+    "deadly-in-bundle": (
+        "test_reading::test_a_bundle_that_may_hold_it_comes_back_so_that_it_comes_alone",
+        "no search or play has bundles",
+    ),
+    "deadly-untold": (
+        "test_reading::test_whoever_runs_the_parent_again_learns_it_from_the_root_even_if_the_reader_s_node_has_died",
+        "it costs further crashes, at most one budget for each node that the parent gets to",
+    ),
     "given-up-runs-on": (
         "test_schedulers::test_copy_of_a_task_that_is_given_up_meanwhile_is_not_started_and_fails_too",
         "it costs one crash more for each such copy",

@@ -288,6 +288,31 @@ SCHEDULERS = (
         (Edit("intake.Intake.on_schedule", "self._schedulers.charge(charge.path, charge.crashes)", "pass"),),
     ),
     Mutant(
+        "value-charged-once",
+        "of the schedulers that a value has taken down only the last one counts",
+        (Edit("schedulers.Schedulers.accuse", "(*self._blame.get(path, ()), crash)", "(crash,)"),),
+    ),
+    Mutant(
+        "deadly-piece-handed",
+        "a task that is run again gets a piece that has taken down its reader",
+        (Edit("schedulers.Schedulers.assign", "if self._blame and spark.pieces:", "if False:"),),
+    ),
+    Mutant(
+        "deadly-piece-kept",
+        "the root keeps a piece that has taken down its reader",
+        (Edit("node.Node._take", "self.pieces.discard(path)", "pass"),),
+    ),
+    Mutant(
+        "deadly-in-bundle",
+        "a child whose value takes down its readers leaves in a bundle again",
+        (Edit("schedulers.Schedulers.crashes_of", "if path.startswith(BUNDLE)", "if False"),),
+    ),
+    Mutant(
+        "deadly-untold",
+        "whoever runs a parent again on another node does not learn what its children's values have done",
+        (Edit("reruns.Reruns.on_recalled", "self._schedulers.charge(charge.path, charge.crashes)", "pass"),),
+    ),
+    Mutant(
         "given-up-runs-on",
         "a copy of a task that has used up its attempts is started if it was waiting",
         (Edit("schedulers.Schedulers.assign", "if self.is_given_up(spark.task, crashes):", "if False:"),),

@@ -10,7 +10,8 @@ from hdphrs.node import coroner
 from hdphrs.node.coroner import Coroner
 from hdphrs.node.oom import OomWitness
 from hdphrs.node.scheduler import Named, Scheduler
-from hdphrs.protocol.tasks import Crash
+from hdphrs.protocol.tasks import Cause, Crash
+from hdphrs.wire.page import ARGUMENTS, Reading, label
 from tests.node.processless import STATUS, bundle, handed
 
 HOW = f"exited with status {STATUS}"
@@ -89,3 +90,50 @@ def test_a_kill_is_for_want_of_memory_if_the_kernel_has_killed_for_that(
         scheduler.process.process.returncode = status
         seen.append(here.inquire(scheduler)[1].crash.how)
     assert seen == [HOW, f"{HOW}, out of memory"]
+
+
+def test_a_value_that_was_read_is_charged_to_its_task_and_not_to_the_one_that_ran(scheduler: Scheduler) -> None:
+    handed(scheduler, 7, b"a")
+    scheduler.arguments[7] = "of the reader"
+    line = scheduler.process.line
+    line.run(7, careful=True, again=False)
+    line.unpickle(label(Reading.VALUE, b"ab", "g"))
+    assert scheduler.running() == Named("g", b"ab")
+    said, death = Coroner("here").inquire(scheduler)
+    assert said == f"scheduler process 1 on here {HOW} while it unpickled the value of task g"
+    assert (death.running, death.leftover_of, death.read_of, death.blameless) == (None, b"", b"ab", False)
+    assert death.crash == Crash("here", 1, HOW, cause=Cause.VALUE)
+
+
+def test_a_value_that_was_read_is_not_charged_to_who_has_ended_before(scheduler: Scheduler) -> None:
+    spark = handed(scheduler, 7, b"a")
+    scheduler.process.line.run(7, careful=False, again=False)
+    scheduler.take_back(spark.ref, spark.replica)
+    scheduler.process.line.unpickle(label(Reading.VALUE, b"ab", "g"))
+    _, death = Coroner("here").inquire(scheduler)
+    assert (death.running, death.leftover_of, death.read_of) == (None, b"", b"ab")
+
+
+def test_arguments_are_charged_to_the_task_that_gets_them(scheduler: Scheduler) -> None:
+    spark = handed(scheduler, 7, b"a")
+    scheduler.process.line.run(7, careful=False, again=False)
+    scheduler.process.line.unpickle(ARGUMENTS)
+    said, death = Coroner("here").inquire(scheduler)
+    assert said == f"scheduler process 1 on here {HOW} while it unpickled the arguments of task f"
+    assert (death.running, death.crash.cause) == ((spark.ref, spark.replica), Cause.ARGUMENTS)
+
+
+def test_a_find_is_charged_to_nobody(scheduler: Scheduler) -> None:
+    handed(scheduler, 7, b"a")
+    scheduler.process.line.run(7, careful=False, again=False)
+    scheduler.process.line.unpickle(label(Reading.FIND, b"search"))
+    said, death = Coroner("here").inquire(scheduler)
+    assert said == f"scheduler process 1 on here {HOW} while it unpickled what a task of a search had found"
+    assert (death.running, death.leftover_of, death.read_of) == (None, b"", b"")
+
+
+def test_a_value_is_not_charged_if_the_process_was_ended_because_of_a_cancelled_task(scheduler: Scheduler) -> None:
+    scheduler.process.line.unpickle(label(Reading.VALUE, b"ab", "g"))
+    cancelled(scheduler, b"ac")
+    _, death = Coroner("here").inquire(scheduler)
+    assert (death.read_of, death.blameless) == (b"", True)

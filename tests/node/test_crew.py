@@ -12,7 +12,7 @@ import pytest
 from hdphrs.node import crew
 from hdphrs.node.crew import Crew
 from hdphrs.node.scheduler import Scheduler
-from hdphrs.protocol.events import Hungry
+from hdphrs.protocol.events import Hungry, SchedulerUp
 from hdphrs.protocol.tasks import Origin
 from hdphrs.wire import local
 from hdphrs.wire.page import Page
@@ -72,3 +72,15 @@ def test_who_takes_the_place_of_a_dead_one_is_asked_as_the_others_have_been(
     one.demand(wanted)
     line = one._add(scheduler.process).process.line
     assert (line.demand, line.wanted) == (wanted, wanted)
+
+
+def test_a_search_whose_find_has_taken_a_scheduler_down_is_closed_to_all_and_to_its_heir(
+    one: Crew, scheduler: Scheduler
+) -> None:
+    one._schedulers[Origin(1)] = scheduler
+    assert one.tell(b"search", 1.0, b"kills")
+    one._close(b"search")
+    assert scheduler.link._posted == []  # it has been sent
+    assert not one.tell(b"search", 2.0, b"kills too")
+    assert one._understand(scheduler, [local.READY]) == SchedulerUp(scheduler.origin)
+    assert scheduler.link._posted == [[local.NODES, []], [local.CLOSED, b"search"]]

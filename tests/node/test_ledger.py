@@ -168,3 +168,29 @@ def test_a_ledger_that_cannot_be_used_is_turned_off_with_one_line(tmp_path: Path
     (line,) = root.said
     assert line.endswith("cannot be used: it is no directory; this run goes on without it")
     assert root.counters["ledger_written"] == 0
+
+
+def test_what_has_taken_down_its_reader_goes_whether_it_was_written_or_not_and_may_come_again(tmp_path: Path) -> None:
+    store(tmp_path, entry(10, 7, 3, 0), entry(11, 7, 3, 1))
+    root = Root(tmp_path)
+    top = child_path(b"", 0)
+    pieces = [Piece(child_path(top, index), memo(10 + index), value(10 + index)) for index in range(5)]
+
+    def kill() -> None:
+        for piece in pieces[2:]:
+            root.book.on_piece(piece)
+        for index in (0, 2, 3):
+            root.book.on_discard(pieces[index])
+        root.book.on_discard(Piece(top, b"only a check....", value(1)))
+        root.book.on_piece(pieces[3])
+
+    root.run(lambda: root.book.admit([Exported(PROGRAM, ((0, task(0, 7)),))]), kill)
+    assert left(tmp_path).keys() == {memo(11), memo(13), memo(14)}
+
+
+def test_a_ledger_that_cannot_be_used_removes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    root = Root(tmp_path / "file")
+    root.run(lambda: root.book.on_discard(Piece(b"", memo(1), value(1))))
+    (line,) = root.said
+    assert line.endswith("this run goes on without it")

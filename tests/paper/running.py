@@ -213,9 +213,11 @@ class RunningHost(Host):
             del queue[copy]
         return self.take(ev.GivenBack(origin, copies), now)
 
-    def crash(self, origin: Origin, running: Copy | None, *, blameless: bool, now: float = 0.0) -> list[fx.Effect]:
+    def crash(
+        self, origin: Origin, running: Copy | None, *, blameless: bool, read_of: bytes = b"", now: float = 0.0
+    ) -> list[fx.Effect]:
         self.running = {key: one for key, one in self.running.items() if key[0] != origin}
-        return Host.crash(self, origin, running, blameless=blameless, now=now)
+        return Host.crash(self, origin, running, blameless=blameless, read_of=read_of, now=now)
 
     def _cancel(self, origin: Origin, copies: tuple[Copy, ...]) -> None:
         """A task that lost against its double does not listen, and runs to its end, which is dropped."""

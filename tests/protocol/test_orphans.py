@@ -257,7 +257,7 @@ def table() -> tuple[Orphanage, list[tuple[NodeId, msg.Message]]]:
         said.append((to, message))
         return []
 
-    return Orphanage(Pieces(CoreConfig()), say), said
+    return Orphanage(Pieces(CoreConfig()), say, lambda paths: ()), said
 
 
 def await_on_3(orphanage: Orphanage, check: bytes = CHILD.check) -> None:

@@ -325,7 +325,9 @@ def test_only_the_newest_crashes_of_what_descends_from_a_spark_go_along() -> Non
     for child in range(BLAME_MAX + 1):
         schedulers.charge(b"0.%d" % child, (CRASH,))
     parent = replace(spark(), task=task(b"0", depth=1))
-    assert schedulers.blame_of([parent]) == tuple(Blame(b"0.%d" % child, (CRASH,)) for child in range(1, BLAME_MAX + 1))
+    assert schedulers.blame_of([parent.task.path]) == tuple(
+        Blame(b"0.%d" % child, (CRASH,)) for child in range(1, BLAME_MAX + 1)
+    )
 
 
 def test_paths_of_crashed_tasks_are_remembered_up_to_a_bound() -> None:

@@ -32,6 +32,7 @@ from hdphrs.wire.bundle import (
     unpack_calls,
 )
 from hdphrs.wire.items import pack_outcome, unpack_task
+from hdphrs.wire.page import Label, Line, Reading
 from hdphrs.wire.values import dump_error, dump_result
 from tests.scheduler.test_export import Desk, assigned
 
@@ -374,3 +375,44 @@ def test_a_bundle_has_the_path_of_its_first_call_and_a_mark(node: Node) -> None:
     _, slot = together(node, 16)
     calls = node.calls(slot)
     assert node.tasks[slot].path == bundle_path(calls.parent, calls.indices[0])
+
+
+SEEN: list[Label] = []
+
+
+class Seen:
+    """Its value looks at the page while it is unpickled."""
+
+    line: Line
+
+    def __reduce__(self) -> Any:
+        return _look, ()
+
+
+def _look() -> str:
+    SEEN.append(Seen.line.unpickles)
+    return "seen"
+
+
+def test_the_page_says_whose_value_is_unpickled_alone_or_in_a_bundle(node: Node) -> None:
+    """And nothing before and after that."""
+    SEEN.clear()
+    Seen.line = node.desk.line
+    futures, slot = together(node, 4)
+    seen = pack_outcome(outcome_of(Seen()))
+    for future in node.desk.exporter.hear_of(slot, [(0, seen)]):
+        assert get(future) == "seen"
+    assert node.desk.line.unpickles == Label()
+    node.answer(slot, answer_of([None] * 4, {1: seen, 2: pack_outcome(dump_error("double", Raised())), 3: None}))
+    (alone,) = node.hear()
+    node.answer(alone, outcome_of(Seen()))
+    assert [label.path for label in SEEN] == [path_of(future) for future in futures]
+    assert {(label.reading, label.name) for label in SEEN} == {(Reading.VALUE, "double")}
+    assert node.desk.line.unpickles == Label()
+
+
+class Raised(Exception):  # noqa: N818 - it stands for any
+    """The same of an exception."""
+
+    def __reduce__(self) -> Any:
+        return _look, ()

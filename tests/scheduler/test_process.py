@@ -27,7 +27,7 @@ from hdphrs.protocol.tasks import PROGRAM, ROOT, Crash, Outcome, Piece, Spark, T
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook
 from hdphrs.wire.items import pack_outcome, pack_spark, unpack_outcome, unpack_piece, unpack_task
-from hdphrs.wire.page import Line, Page
+from hdphrs.wire.page import Label, Line, Page, Reading
 from hdphrs.wire.settings import NodeSettings
 from hdphrs.wire.tray import Taker
 from hdphrs.wire.values import dump_result, load_outcome
@@ -436,3 +436,50 @@ def test_task_that_is_run_again_computes_only_what_is_not_finished(node: FakeNod
     assert node.hear(local.REUSED) == [local.REUSED, 1, 0]
     assert node.result()[2] == [5, 9]
     assert not (tmp_path / "begun").exists()
+
+
+class NeedsAnother:
+    """Odd, but lawful: to unpickle it waits for another task."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __reduce__(self) -> Any:
+        return get_another, (self.folder,)
+
+
+def get_another(folder: Path) -> int:
+    value = get(spawn_at(ROOT, square, 4))
+    (folder / "has it").touch()
+    while not (folder / "end").exists():
+        sleep(0.001)
+    return value
+
+
+def get_what_needs_another(folder: Path) -> int:
+    future = spawn_at(ROOT, square, 3)
+    while not (folder / "delivered").exists():
+        sleep(0.001)
+    return get(future)
+
+
+def test_a_value_that_waits_while_it_is_unpickled_is_not_blamed_for_what_runs_meanwhile(
+    node: FakeNode, tmp_path: Path
+) -> None:
+    """And is named again when it goes on."""
+    line = node.process.line
+    node.start(get_what_needs_another, tmp_path)
+    outer = node.hear(local.PLACE)[1]
+    value = pack_outcome(dump_result("square", NeedsAnother(tmp_path)))
+    node.link.send([local.DELIVER, outer, value, 0.0, 0.0])
+    (tmp_path / "delivered").touch()
+    inner = node.hear(local.PLACE)[1]
+    node.start(square, 5)
+    assert node.result()[2] == 25
+    assert line.unpickles == Label()
+    node.link.send([local.DELIVER, inner, pack_outcome(dump_result("square", 16)), 0.0, 0.0])
+    node.wait_for(tmp_path / "has it")
+    assert line.unpickles == Label(Reading.VALUE, child_path(bytes(16), 0), "square")
+    (tmp_path / "end").touch()
+    assert node.result()[2] == 16
+    assert line.unpickles == Label()

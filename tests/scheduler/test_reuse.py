@@ -8,7 +8,7 @@ from typing import Any
 from hdphrs.api.future import Future
 from hdphrs.protocol.paths import child_path
 from hdphrs.protocol.tasks import PROGRAM, ROOT, Piece, Spark, Task, TaskRef
-from hdphrs.scheduler.reuse import Reuse
+from hdphrs.scheduler.reuse import Reuse, fill
 from hdphrs.wire.values import dump_result
 
 TOP = child_path(b"", 3)
@@ -33,7 +33,7 @@ def reuse(*pieces: Piece) -> tuple[Reuse, Future[int]]:
     spark = Spark(TaskRef(ROOT, PROGRAM, 0), 1, Task("f", TOP, b"", b""), pieces=pieces)
     root: Future[int] = Future()
     root._parent = None
-    return Reuse(spark, check, lambda future, cost_s: None), root
+    return Reuse(spark, check, lambda future, cost_s: None, lambda future, outcome, label: fill(future, outcome)), root
 
 
 def spawned(parent: Future[int], index: int) -> Future[int]:

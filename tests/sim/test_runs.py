@@ -190,7 +190,7 @@ def test_quiet_run_of_any_shape_loses_and_repeats_nothing(shape: int) -> None:
         ("kills", "power_losses", "departures", "crashes", "blameless", "cuts", "one_way_cuts", "isolations", "stalls"),
         0,
     )
-    quiet |= dict.fromkeys(("root_stalls", "joins", "repeats_pct", "poison", "ambushes", "speculate"), 0)
+    quiet |= dict.fromkeys(("root_stalls", "joins", "repeats_pct", "poison", "deadly", "ambushes", "speculate"), 0)
     result = simulate(11, shape=shape, nodes=4, tasks=200, detect_ms=1000, **quiet)
     assert result.status == RIGHT, result.told
     assert not any(result.tallies[name] for name in ("replicas", "duplicates", "orphans", "crashes", "deaths_seen"))
@@ -213,6 +213,7 @@ def test_everything_happens_in_a_few_hundred_seeds() -> None:
         "repeats_pct": 20,
         "large_pct": 30,
         "poison": 2,
+        "deadly": 2,
     }
     faults |= {"unsupervised_pct": 20, "returns": 1, "start_max": 2, "guards_max": 1, "long_pct": 50}
     batch = run_batch(range(197, 217), 1, faults)
@@ -228,3 +229,17 @@ def test_tasks_that_are_started_once_more_by_the_event_that_tells_of_a_death_are
     result = simulate(0xBDD, **fixed)
     assert result.status == RIGHT, result.told
     assert result.tallies["doubled"]
+
+
+def test_a_value_takes_down_no_more_readers_than_its_task_has_attempts_if_nothing_else_dies() -> None:
+    """However often, and wherever, the tasks above it are run again: the root tells them."""
+    quiet = ["kills", "power_losses", "departures", "crashes", "blameless", "cuts", "one_way_cuts", "isolations"]
+    quiet += ["stalls", "root_stalls", "joins", "repeats_pct", "poison", "ambushes", "speculate", "cancels"]
+    fixed = dict.fromkeys(quiet, 0) | {"deadly": 1, "attempts_max": 3, "remembered_crashes_max": 1024}
+    fixed |= {"detect_ms": 1000, "cores": 2, "pieces_bytes_max": 1 << 28, "tasks": 60}
+    killed = []
+    for seed in range(40):
+        result = simulate(seed, **fixed)
+        assert result.status == RIGHT, result.told
+        killed.append(result.tallies.get("readers killed", 0))
+    assert max(killed) == 3

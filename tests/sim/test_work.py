@@ -13,7 +13,17 @@ from hdphrs.sim.work import Accounts
 QUIET = dict.fromkeys(
     (
         *("kills", "power_losses", "ambushes", "departures", "crashes", "blameless", "cuts", "one_way_cuts"),
-        *("isolations", "stalls", "root_stalls", "joins", "repeats_pct", "poison", "unsupervised_pct", "raising_pct"),
+        *(
+            "isolations",
+            "stalls",
+            "root_stalls",
+            "joins",
+            "repeats_pct",
+            "poison",
+            "deadly",
+            "unsupervised_pct",
+            "raising_pct",
+        ),
         *("forgotten_pct", "placed_pct", "abrupt", "slow_pct", "skew_ppm"),
     ),
     0,

@@ -22,6 +22,7 @@ MACHINERY = re.findall(r"`(\w+)`", README[README.index("Inlines without a counte
 
 LEFT_OUT = {
     "Keep": "in the models what is lost is computed again; the explorer has it, in the scopes pieces and kept",
+    "Discard": "in the models no value takes down its reader; the explorer has it, in the scope reading",
     "Recall": "in the models what is lost is computed again; the explorer has it, in the scopes pieces and kept",
     "Recalled": "in the models what is lost is computed again; the explorer has it, in the scopes pieces and kept",
     "Orphans": "in the models what is lost is computed again; the explorer has it, in the scopes pieces and kept",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hdphrs.errors import ProtocolError
 from hdphrs.protocol import messages as m
-from hdphrs.protocol.tasks import Crash, FishId, Member, NodeId, Origin, Outcome, Spark, Task, TaskRef, Verdict
+from hdphrs.protocol.tasks import Cause, Crash, FishId, Member, NodeId, Origin, Outcome, Spark, Task, TaskRef, Verdict
 from hdphrs.wire import codec, items, local
 from hdphrs.wire.framing import FrameDecoder, encode_frame
 
@@ -24,7 +24,9 @@ refs = st.builds(TaskRef, nodes, naturals.map(Origin), naturals)
 durations = st.floats(min_value=0.0, allow_nan=False, allow_infinity=False)
 pins = st.lists(nodes, max_size=3).map(tuple)
 tasks = st.builds(Task, texts, data, data, data, st.booleans(), data, naturals, durations, pins)
-crashes = st.lists(st.builds(Crash, texts, naturals, texts), max_size=3).map(tuple)
+crashes = st.lists(st.builds(Crash, texts, naturals, texts, texts, texts, st.sampled_from(Cause)), max_size=3).map(
+    tuple
+)
 sparks = st.builds(Spark, refs, naturals, tasks, crashes, st.booleans())
 outcomes = st.builds(Outcome, st.sampled_from(Verdict), data, crashes)
 members = st.builds(Member, nodes, texts, naturals, st.tuples(texts, st.integers(0, 65535)), naturals)
@@ -167,3 +169,10 @@ def test_accusations_name_a_node_and_nothing_else_accuses_anybody() -> None:
 def test_malformed_message_is_refused_in_one_clear_line(packed: object, complaint: str) -> None:
     with pytest.raises(ProtocolError, match=complaint):
         codec.unpack_message(packed)
+
+
+@pytest.mark.parametrize("cause", [len(Cause), -1, "0", None, True])
+def test_a_crash_of_no_known_cause_is_refused(cause: object) -> None:
+    *rest, _ = items.pack_crash(Crash("host", 1, "was killed"))
+    with pytest.raises(ProtocolError, match="not a cause of a crash"):
+        items.unpack_crash([*rest, cause])

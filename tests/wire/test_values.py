@@ -17,7 +17,7 @@ from hdphrs.api import future as fast
 from hdphrs.config import FRAME_BYTES_MAX, CoreConfig
 from hdphrs.errors import CannotTravelError, RemoteTraceback, TaskCrashedError, TaskError, TaskLostError
 from hdphrs.protocol.messages import Schedule
-from hdphrs.protocol.tasks import Crash, FishId, NodeId, Origin, Outcome, Spark, Task, TaskRef, Verdict
+from hdphrs.protocol.tasks import Cause, Crash, FishId, NodeId, Origin, Outcome, Spark, Task, TaskRef, Verdict
 from hdphrs.wire import values
 from hdphrs.wire.codec import pack_message
 from hdphrs.wire.framing import encode_frame
@@ -106,6 +106,36 @@ def test_verdicts_of_the_runtime_become_errors_that_tell_the_attempts() -> None:
     assert error.attempts == crashes
     _, lost = load_outcome(Outcome(Verdict.LOST, b"task f was on node 3"))
     assert isinstance(lost, TaskLostError)
+
+
+@pytest.mark.parametrize(
+    ("causes", "says", "ends"),
+    [
+        (
+            [Cause.VALUE] * 2,
+            "task f is given up, its value kills the process that reads it, 2 times: on h, process 0 was killed; on ",
+            "",
+        ),
+        (
+            [Cause.ARGUMENTS],
+            "task f is given up, its arguments kill the process that unpickles them, once: on h, process 0 was ",
+            "",
+        ),
+        (
+            [Cause.RUN, Cause.VALUE, Cause.ARGUMENTS],
+            "task f took down 3 processes, and is given up: on h, process 0 was killed while it ran; ",
+            "while its value was read; on h, process 2 was killed while its arguments were unpickled",
+        ),
+    ],
+)
+def test_crash_error_tells_what_of_a_task_has_taken_its_processes_down(
+    causes: list[Cause], says: str, ends: str
+) -> None:
+    crashes = tuple(Crash("h", pid, "was killed", cause=cause) for pid, cause in enumerate(causes))
+    _, error = load_outcome(Outcome(Verdict.CRASHED, b"f", crashes))
+    assert str(error).startswith(says)
+    assert str(error).endswith(ends)
+    assert [attempt.cause for attempt in error.attempts] == causes
 
 
 def test_crash_error_shows_arguments_and_last_words_and_travels() -> None:
