@@ -2,7 +2,8 @@
 
 What lives here: TCP, TLS if the run has it, then the handshake, in this order at either end.  The errors of
 sockets and of TLS become `Lost` here, and go no further than this package.  What is exchanged then goes by system calls
-of our own where there is no TLS: with trio's, a message takes the event loop twice as many turns.
+of our own where there is no TLS: with trio's, a message takes the event loop twice as many turns.  Without TLS the
+handshake is bound to the addresses of the connection, and what follows it is sealed (decision 41).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import socket
 import ssl
 from collections.abc import Iterable
 from contextlib import suppress
+from itertools import chain
 from typing import Any, Final
 
 import trio
@@ -22,7 +24,8 @@ from hdphrs.errors import ProtocolError
 from hdphrs.transport.tls import TlsContexts
 from hdphrs.wire.files import EXHAUSTED, how_exhausted
 from hdphrs.wire.framing import FrameDecoder, encode_frame
-from hdphrs.wire.handshake import NONCE_BYTES, Handshake, Role
+from hdphrs.wire.handshake import NONCE_BYTES, Handshake, Role, binding_of
+from hdphrs.wire.sealing import Opener, Sealer
 
 RECEIVE_BYTES: Final = 1 << 18
 
@@ -63,6 +66,9 @@ class FrameStream:
             self._stream = trio.SSLStream(raw, tls, server_side=role is Role.LISTENER, https_compatible=True)
         self._role = role
         self._decoder = FrameDecoder(pieces=True)
+        self._sealer: Sealer | None = None
+        self._opener: Opener | None = None
+        """Both from the handshake on, where there is no TLS."""
         self._unread: list[Any] = []
         """Frames that arrived in one piece with what came before them."""
         self.has_tls: bool = False
@@ -84,7 +90,8 @@ class FrameStream:
                     raise ProtocolError(how) from error
                 raise Lost(how) from error
             self.has_tls = True
-        handshake = Handshake(self._role, secret, secrets.token_bytes(NONCE_BYTES))
+        binding = b"" if self.has_tls else self._binding()
+        handshake = Handshake(self._role, secret, secrets.token_bytes(NONCE_BYTES), binding)
         await self._send(handshake.start())
         while not handshake.done:
             try:
@@ -98,7 +105,18 @@ class FrameStream:
             finally:
                 if handshake.fault is not None:
                     raise handshake.fault
-        self._unread += self._decoder.feed(handshake.rest)
+        if not self.has_tls:
+            ours, theirs = handshake.keys
+            self._sealer, self._opener = Sealer(ours), Opener(theirs)
+        if handshake.rest:
+            self._unread += self._decode(handshake.rest)
+
+    def _binding(self) -> bytes:
+        try:
+            here, there = self._raw.socket.getsockname()[:2], self._raw.socket.getpeername()[:2]
+        except OSError as error:
+            raise Lost(_reason(error)) from error
+        return binding_of(here, there) if self._role is Role.DIALER else binding_of(there, here)
 
     async def read_greeting(self) -> Any:
         """The next frame, before `read` is called for the first time.
@@ -108,8 +126,13 @@ class FrameStream:
             Lost: the connection ended.
         """
         while not self._unread:
-            self._unread += self._decoder.feed(await self.receive())
+            self._unread += self._decode(await self.receive())
         return self._unread.pop(0)
+
+    def _decode(self, data: bytes) -> list[Any]:
+        if self._opener is None:
+            return self._decoder.feed(data)
+        return [frame for part in self._opener.open(data) for frame in self._decoder.feed(part)]
 
     @property
     def descriptor(self) -> int | None:
@@ -131,7 +154,11 @@ class FrameStream:
             raise Lost(_reason(error)) from error
         if not data:
             raise Lost("closed by the peer")
-        return self._decoder.frames(data), len(data)
+        assert self._opener is not None, "not authenticated"
+        opened = self._opener.open(data)
+        if len(opened) == 1:
+            return self._decoder.frames(opened[0]), len(data)
+        return chain.from_iterable(map(self._decoder.frames, opened)), len(data)
 
     async def read(self) -> tuple[Iterable[Any], int]:
         """Some frames, perhaps none yet, and the number of bytes that have arrived.
@@ -144,12 +171,12 @@ class FrameStream:
             frames, self._unread = self._unread, []
             return frames, 0
         data = await self.receive()
-        return self._decoder.feed(data), len(data)
+        return self._decode(data), len(data)
 
     @property
     def amid(self) -> bool:
         """What was read last ended within a frame or a large payload."""
-        return self._decoder.amid
+        return self._decoder.amid or (self._opener is not None and self._opener.amid)
 
     async def receive(self) -> bytes:
         """Some bytes.
@@ -174,9 +201,13 @@ class FrameStream:
         poll.register(self._raw.socket, select.POLLIN)
         return bool(poll.poll(0))
 
+    def seal(self, data: bytes) -> bytes:
+        """What is to be written for these frames, once authenticated: all of it, and in the order of the calls."""
+        return data if self._sealer is None else self._sealer.seal(data)
+
     def write_now(self, data: bytes) -> int:
-        """As much of it as the kernel takes at once; the rest is for `write`, which finds out if the connection has
-        ended.  No `write` may be under way."""
+        """As much of what `seal` gave as the kernel takes at once; the rest is for `write`, which finds out if the
+        connection has ended.  No `write` may be under way."""
         if self.has_tls:
             return 0
         try:
@@ -185,7 +216,7 @@ class FrameStream:
             return 0
 
     async def write(self, data: bytes) -> None:
-        """All of `data`, once authenticated.  Does not always let others have a turn.
+        """All of `data`, which `seal` gave.  Does not always let others have a turn.
 
         Raises:
             Lost: the connection ended.
@@ -202,7 +233,7 @@ class FrameStream:
 
     async def write_frame(self, obj: object) -> None:
         """One frame; see `write`."""
-        await self._send(encode_frame(obj))
+        await self._send(self.seal(encode_frame(obj)))
 
     async def _send(self, data: bytes) -> None:
         if not data:
