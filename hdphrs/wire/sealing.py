@@ -25,6 +25,8 @@ TAG_BYTES: Final = 16
 RECORD_BYTES_MAX: Final = 1 << 18
 """Of what is in a record: as much as a batch of a session mostly has.  A reader never keeps more than one record."""
 
+FIRST_RECORD_BYTES_MAX: Final = 1 << 10
+
 _COUNT_BYTES: Final = 8
 _BLOCK_BYTES: Final = 64
 _INNER: Final = bytes(byte ^ 0x36 for byte in range(256))
@@ -74,21 +76,34 @@ class _Tags:
 
 
 class Sealer:
-    """Makes the records of one direction."""
+    """Makes the records of one direction.
+
+    The first ones are short, and each that is full allows for one twice as long: of what a connection has carried when it
+    breaks, at least about half has been of use, however soon that is.
+    """
 
     def __init__(self, key: bytes) -> None:
         self._tags = _Tags(key)
+        self._bytes_max = FIRST_RECORD_BYTES_MAX
+        """Of the next record."""
 
     def seal(self, data: bytes) -> bytes:
         """Records of these bytes, which must be written as a whole and in the order in which they were sealed; nothing
         for nothing."""
         size = len(data)
-        if 0 < size <= RECORD_BYTES_MAX:
+        if 0 < size <= self._bytes_max:
             head = size.to_bytes(HEAD_BYTES, "big")
             return b"".join((head, data, self._tags.next(head, data)))
-        return b"".join(
-            [self.seal(data[start : start + RECORD_BYTES_MAX]) for start in range(0, size, RECORD_BYTES_MAX)]
-        )
+        records = []
+        start = 0
+        while start < size:
+            body = data[start : start + self._bytes_max]
+            start += len(body)
+            head = len(body).to_bytes(HEAD_BYTES, "big")
+            records += [head, body, self._tags.next(head, body)]
+            if len(body) == self._bytes_max < RECORD_BYTES_MAX:
+                self._bytes_max *= 2
+        return b"".join(records)
 
 
 class Opener:

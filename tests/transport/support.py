@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, TypeVar
+from unittest import mock
 
 import trio
 from trio.testing import MockClock
@@ -172,16 +173,53 @@ async def exchange(a: Node, b: Node, count: int) -> None:
 
 @asynccontextmanager
 async def cluster(tls: Callable[[], TlsContexts] | None = None) -> AsyncIterator[Cluster]:
-    async with trio.open_nursery() as nursery:
-        yield Cluster(nursery, tls)
-        nursery.cancel_scope.cancel()
+    with _bad_wires():
+        async with trio.open_nursery() as nursery:
+            yield Cluster(nursery, tls)
+            nursery.cancel_scope.cancel()
+
+
+_wired: dict[tuple[int, int], tuple[int, int]] = {}
+"""By the ports of a connection from a wire to a listener, those of the connection to the wire."""
+
+
+@contextmanager
+def _bad_wires() -> Iterator[None]:
+    """Let listeners see the addresses that they would see if a `Proxy` were a wire and no relay, which is refused."""
+    sockets: Any = trio._socket._SocketType
+    peer_of, name_of = sockets.getpeername, sockets.getsockname
+
+    def seen(sock: Any) -> tuple[int, int]:
+        ports = peer_of(sock)[1], name_of(sock)[1]
+        return _wired.get(ports, ports)
+
+    def getpeername(sock: Any) -> Any:
+        return (peer_of(sock)[0], seen(sock)[0])
+
+    def getsockname(sock: Any) -> Any:
+        try:
+            return (name_of(sock)[0], seen(sock)[1])
+        except OSError:  # it listens, or has lost its peer
+            return name_of(sock)
+
+    with (
+        mock.patch.object(sockets, "getpeername", getpeername),
+        mock.patch.object(sockets, "getsockname", getsockname),
+        mock.patch.dict(_wired, clear=True),
+    ):
+        yield
 
 
 class Proxy:
-    """Stands between two nodes, and misbehaves on request."""
+    """Stands between two nodes, and misbehaves on request.
 
-    def __init__(self, target: int) -> None:
+    Args:
+        relays: it is seen for what it is, another process; otherwise it passes for the wire between the two.
+    """
+
+    def __init__(self, target: int, *, relays: bool = False) -> None:
         self.target = target
+        self.relays = relays
         self.port = 0
         self.connections = 0
         self.deaf = trio.Event()
@@ -211,12 +249,16 @@ class Proxy:
         except OSError:
             near.socket.close()
             return
+        ports = far.socket.getsockname()[1], self.target
+        if not self.relays:
+            _wired[ports] = near.socket.getpeername()[1], self.port
         async with trio.open_nursery() as nursery:
             self._scopes.append(nursery.cancel_scope)
             try:
                 nursery.start_soon(self._pump, near, far, budget, nursery.cancel_scope)
                 await self._pump(far, near, budget, nursery.cancel_scope)
             finally:
+                _wired.pop(ports, None)
                 near.socket.close()
                 far.socket.close()
 
