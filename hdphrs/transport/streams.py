@@ -3,11 +3,13 @@
 What lives here: TCP, TLS if the run has it, then the handshake, in this order at either end.  The errors of
 sockets and of TLS become `Lost` here, and go no further than this package.  What is exchanged then goes by system calls
 of our own where there is no TLS: with trio's, a message takes the event loop twice as many turns.  Without TLS the
-handshake is bound to the addresses of the connection, and what follows it is sealed (decision 41).
+handshake is bound to the addresses of the connection; what follows it is sealed, but for sockets of one host, where the
+kernel says that the other end is of this user (decision 41).
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import select
@@ -26,6 +28,9 @@ from hdphrs.wire.files import EXHAUSTED, how_exhausted
 from hdphrs.wire.framing import FrameDecoder, encode_frame
 from hdphrs.wire.handshake import NONCE_BYTES, Handshake, Role, binding_of
 from hdphrs.wire.sealing import Opener, Sealer
+from hdphrs.wire.sockets import is_abstract, name_of, other_user
+
+log: logging.Logger = logging.getLogger("hdphrs.transport")
 
 RECEIVE_BYTES: Final = 1 << 18
 
@@ -68,7 +73,7 @@ class FrameStream:
         self._decoder = FrameDecoder(pieces=True)
         self._sealer: Sealer | None = None
         self._opener: Opener | None = None
-        """Both from the handshake on, where there is no TLS."""
+        """Both from the handshake on, where neither TLS nor the kernel vouches for what arrives."""
         self._unread: list[Any] = []
         """Frames that arrived in one piece with what came before them."""
         self.has_tls: bool = False
@@ -90,7 +95,10 @@ class FrameStream:
                     raise ProtocolError(how) from error
                 raise Lost(how) from error
             self.has_tls = True
-        binding = b"" if self.has_tls else self._binding()
+        try:
+            binding = b"" if self.has_tls else self._binding()
+        except OSError as error:
+            raise Lost(_reason(error)) from error
         handshake = Handshake(self._role, secret, secrets.token_bytes(NONCE_BYTES), binding)
         await self._send(handshake.start())
         while not handshake.done:
@@ -105,17 +113,21 @@ class FrameStream:
             finally:
                 if handshake.fault is not None:
                     raise handshake.fault
-        if not self.has_tls:
+        if not self.has_tls and self._raw.socket.family != socket.AF_UNIX:
             ours, theirs = handshake.keys
             self._sealer, self._opener = Sealer(ours), Opener(theirs)
         if handshake.rest:
             self._unread += self._decode(handshake.rest)
 
     def _binding(self) -> bytes:
-        try:
-            here, there = self._raw.socket.getsockname()[:2], self._raw.socket.getpeername()[:2]
-        except OSError as error:
-            raise Lost(_reason(error)) from error
+        sock = self._raw.socket
+        if sock.family == socket.AF_UNIX:
+            user = other_user(sock)
+            if user is not None:
+                raise ProtocolError(f"it belongs to user {user}")
+            name: bytes = sock.getpeername() if self._role is Role.DIALER else sock.getsockname()
+            return name
+        here, there = sock.getsockname()[:2], sock.getpeername()[:2]
         return binding_of(here, there) if self._role is Role.DIALER else binding_of(there, here)
 
     async def read_greeting(self) -> Any:
@@ -154,7 +166,8 @@ class FrameStream:
             raise Lost(_reason(error)) from error
         if not data:
             raise Lost("closed by the peer")
-        assert self._opener is not None, "not authenticated"
+        if self._opener is None:
+            return self._decoder.frames(data), len(data)
         opened = self._opener.open(data)
         if len(opened) == 1:
             return self._decoder.frames(opened[0]), len(data)
@@ -277,7 +290,10 @@ async def connect(address: tuple[str, int]) -> trio.SocketStream:
         Lost: there is none to be had.
     """
     try:
-        raw = await trio.open_tcp_stream(*address)
+        if is_abstract(address[0]):
+            raw = await trio.open_unix_socket(name_of(address))
+        else:
+            raw = await trio.open_tcp_stream(*address)
     except (OSError, ValueError) as error:  # ValueError: a host name that no resolver takes
         causes = error.__cause__.exceptions if isinstance(error.__cause__, ExceptionGroup) else (error,)
         refused = all(isinstance(cause, ConnectionRefusedError) for cause in causes)
@@ -286,14 +302,21 @@ async def connect(address: tuple[str, int]) -> trio.SocketStream:
             raise Lost(f"cannot connect: {how_exhausted(lacking[0])}", exhausted=True) from error
         how = "connection refused" if refused else f"cannot connect: {causes[0]}"
         raise Lost(how, refused=refused) from error
+    user = None
     try:
         to_itself = raw.socket.getsockname() == raw.socket.getpeername()
+        if is_abstract(address[0]):
+            user = other_user(raw.socket)
     except OSError as error:  # the other end has died since
         raw.socket.close()
         raise Lost(f"connection lost at once: {error.strerror}") from error
     if to_itself:
         raw.socket.close()  # a free port of this host, where the kernel connected us with ourselves
         raise Lost("connection refused", refused=True)
+    if user is not None:  # no two listen under one name
+        raw.socket.close()
+        log.warning("user %d listens where a node of this run did (%s, port %d); nothing was said", user, *address)
+        raise Lost(f"its process is gone, and user {user} listens in its place", refused=True)
     _keep_alive(raw)
     return raw
 

@@ -7,7 +7,7 @@ What lives here: a pure state machine for either end.  Bytes in, bytes out; the 
       │◀────────────────── hello: magic, version, nonce ───│
       │── proof: HMAC(secret, "D", both, binding) ────────▶│   wrong: answers zeros, and closes
       │◀─────── proof: HMAC(secret, "L", both, binding) ───│
-      from here on frames (`framing.py`), sealed (`sealing.py`) where there is no TLS
+      from here on frames (`framing.py`), over a port of the loopback in sealed records (`sealing.py`)
 
 All of it has a fixed size and is compared, never parsed: nothing of a peer is decoded before it has proved
 that it knows the secret.  A proof covers both hellos and the role of its maker, so that it cannot be replayed
@@ -73,8 +73,8 @@ class Handshake:
     Args:
         secret: known to all nodes of the run, and to nobody else.
         nonce: `NONCE_BYTES` fresh random bytes.
-        binding: what both ends know of this connection and of no other (`binding_of`); empty where TLS has bound the
-            ends to each other already.
+        binding: what both ends know of this connection and of no other: of a port, `binding_of`; of a socket of this
+            host, its name; empty where TLS has bound the ends to each other already.
     """
 
     def __init__(self, role: Role, secret: bytes, nonce: bytes, binding: bytes) -> None:
@@ -99,7 +99,8 @@ class Handshake:
     @property
     def keys(self) -> tuple[bytes, bytes]:
         """When done: what this end seals with, and what its peer does; of this connection, and of no other."""
-        assert self.done and self._hellos is not None
+        assert self.done
+        assert self._hellos is not None
         dialers, listeners = (self._mac(_SEALING + role.value, self._hellos) for role in Role)
         return (dialers, listeners) if self._role is Role.DIALER else (listeners, dialers)
 

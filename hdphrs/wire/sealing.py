@@ -1,10 +1,10 @@
-"""What travels after the handshake where there is no TLS: sealed records, each of which can only be the peer's next.
+"""What travels over a port of the loopback after the handshake: sealed records, each of which can only be the peer's next.
 
     number of bytes, four bytes, big-endian; the bytes; tag, `TAG_BYTES` bytes
 
-The tag is an HMAC-SHA256, cut off, over the number of the record in its direction, the number of bytes, and the bytes; the
-key is of this direction of this connection (`Handshake.keys`).  So what is changed, left out, repeated, put in another
-order, sent back, or of another connection is noticed, and the frames in it are never decoded.
+The tag is an HMAC-SHA256, cut off, over the number of the record in its direction, the number of bytes, and the bytes;
+the key is of this direction of this connection (`Handshake.keys`).  So what is changed, left out, repeated, put in
+another order, sent back, or of another connection is noticed, and the frames in it are never decoded.
 
 What lives here: bytes to records and back, at either end.  What is in a record means nothing here: frames may begin and
 end anywhere in it.  A connection that ends between two records, or within one, is a connection that has ended, for the
@@ -78,8 +78,8 @@ class _Tags:
 class Sealer:
     """Makes the records of one direction.
 
-    The first ones are short, and each that is full allows for one twice as long: of what a connection has carried when it
-    breaks, at least about half has been of use, however soon that is.
+    The first ones are short, and each that is full allows for one twice as long: of what a connection has carried when
+    it breaks, at least about half has been of use, however soon that is.
     """
 
     def __init__(self, key: bytes) -> None:
