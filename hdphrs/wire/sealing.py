@@ -1,4 +1,4 @@
-"""What travels over a port of the loopback after the handshake: sealed records, each of which can only be the peer's next.
+"""What travels over a port of the loopback after the handshake: sealed records, each of which can only be the next.
 
     number of bytes, four bytes, big-endian; the bytes; tag, `TAG_BYTES` bytes
 

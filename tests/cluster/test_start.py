@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import socket
+import sys
 from itertools import chain
 from pathlib import Path
 

@@ -138,7 +138,7 @@ def _head(role: Role, situation: int, how: int) -> bytes:
 def _seeds() -> list[bytes]:
     silent = bytes(len(_honest(Role.DIALER)))
     found = [_head(role, BENT, how) + silent for role in Role for how in (0, 1, 9)]
-    found += [_head(Role.DIALER, BETWEEN, how) + silent for how in (0, 1, 9, 0x80, 0x81)]
+    found += [_head(Role.DIALER, BETWEEN, how) + silent for how in (0, 1, 9)]
     return found + [
         _head(Role.LISTENER if peer is Role.DIALER else Role.DIALER, RAW, 0) + _honest(peer) for peer in Role
     ]
@@ -146,6 +146,8 @@ def _seeds() -> list[bytes]:
 
 def _draw(rng: Random) -> bytes:
     data = rng.choice(_SEEDS)
+    if rng.random() < 0.1:
+        return _head(Role.DIALER, BETWEEN, 0x80 | rng.randrange(0x80)) + data[2 : 2 + rng.randrange(len(data))]
     if rng.random() < 0.3:
         return rng.randbytes(2) + data[2 : 2 + rng.randrange(len(data))]
     return data[:1] + mutate_bytes(rng, data[1:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -39,7 +40,7 @@ def all_that_is_believed(stream: bytes, cuts: list[int]) -> tuple[bytes, bool]:
     opener = Opener(KEY)
     believed = b""
     bounds = sorted({0, len(stream), *(cut % (len(stream) + 1) for cut in cuts)})
-    for start, end in zip(bounds, bounds[1:], strict=False):
+    for start, end in pairwise(bounds):
         try:
             believed += opened(opener, stream[start:end])
         except ProtocolError:
@@ -63,7 +64,7 @@ def test_frames_may_begin_and_end_anywhere_in_records(objects: list[bytes], cuts
     sealer, opener, decoder = Sealer(KEY), Opener(KEY), FrameDecoder()
     decoded = [
         frame
-        for start, end in zip(bounds, bounds[1:], strict=False)
+        for start, end in pairwise(bounds)
         for part in opener.open(sealer.seal(frames[start:end]))
         for frame in decoder.feed(part)
     ]
