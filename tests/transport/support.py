@@ -23,6 +23,7 @@ from hdphrs.transport.tls import TlsContexts
 T = TypeVar("T")
 E = TypeVar("E")
 
+LOOPBACK = "127.0.0.1"
 SECRET = b"the secret of the run"
 REAL_DEADLINE_S = 20.0
 DETECT_AFTER_S = 4.0
@@ -95,25 +96,29 @@ async def pass_time(clock: MockClock, seconds: float) -> None:
 class Node:
     """A transport with its inbox."""
 
-    def __init__(self, transport: TcpTransport, inbox: Inbox, port: int) -> None:
+    def __init__(self, transport: TcpTransport, inbox: Inbox, address: tuple[str, int]) -> None:
         self.transport = transport
         self.inbox = inbox
-        self.port = port
-        self.member = Member(ROOT, "localhost", 1, ("127.0.0.1", port), 1)
+        self.address = address
+        self.port = address[1]
+        self.member = Member(ROOT, "localhost", 1, address, 1)
 
 
 class Cluster:
-    """Nodes over loopback, each in its own place of this process."""
+    """Nodes over loopback, or at another host, each in its own place of this process."""
 
-    def __init__(self, nursery: trio.Nursery, tls: Callable[[], TlsContexts] | None = None) -> None:
+    def __init__(
+        self, nursery: trio.Nursery, tls: Callable[[], TlsContexts] | None = None, host: str = LOOPBACK
+    ) -> None:
         self.nursery = nursery
         self.tls = tls
+        self.host = host
         self.nodes: dict[NodeId, Node] = {}
 
     async def start(self, node: NodeId | None = None, secret: bytes = SECRET) -> Node:
         inbox = Inbox()
         transport = TcpTransport(
-            listening_socket("127.0.0.1"),
+            listening_socket(self.host),
             secret,
             inbox,
             node=node,
@@ -121,7 +126,7 @@ class Cluster:
             tls=self.tls() if self.tls else None,
         )
         await self.nursery.start(transport.serve)
-        started = Node(transport, inbox, transport.port)
+        started = Node(transport, inbox, (self.host, transport.port))
         if node is not None:
             self.nodes[node] = started
         return started
@@ -130,7 +135,7 @@ class Cluster:
         """A newcomer joins the root, on request by way of the proxy at port `through`."""
         root = self.nodes[ROOT]
         new = await self.start()
-        where = [("127.0.0.1", through or root.port)]
+        where = [(self.host, through or root.port)]
         async with trio.open_nursery() as nursery:
             nursery.start_soon(new.transport.join, where, "localhost", 2, 77, 10.0)
             arrived = await root.inbox.expect(Arrived)
@@ -172,10 +177,10 @@ async def exchange(a: Node, b: Node, count: int) -> None:
 
 
 @asynccontextmanager
-async def cluster(tls: Callable[[], TlsContexts] | None = None) -> AsyncIterator[Cluster]:
+async def cluster(tls: Callable[[], TlsContexts] | None = None, *, host: str = LOOPBACK) -> AsyncIterator[Cluster]:
     with _bad_wires():
         async with trio.open_nursery() as nursery:
-            yield Cluster(nursery, tls)
+            yield Cluster(nursery, tls, host)
             nursery.cancel_scope.cancel()
 
 
@@ -194,9 +199,13 @@ def _bad_wires() -> Iterator[None]:
         return _wired.get(ports, ports)
 
     def getpeername(sock: Any) -> Any:
+        if sock.family != trio.socket.AF_INET:
+            return peer_of(sock)
         return (peer_of(sock)[0], seen(sock)[0])
 
     def getsockname(sock: Any) -> Any:
+        if sock.family != trio.socket.AF_INET:
+            return name_of(sock)
         try:
             return (name_of(sock)[0], seen(sock)[1])
         except OSError:  # it listens, or has lost its peer
@@ -234,8 +243,16 @@ class Proxy:
         task_status.started()
         await trio.serve_listeners(self._handle, listeners)
 
+    async def reach(self) -> trio.SocketStream:
+        """The other end."""
+        return await trio.open_tcp_stream("127.0.0.1", self.target)
+
     def overhear(self, data: bytes) -> None:
         """For subclasses."""
+
+    def bend(self, data: bytes) -> bytes:
+        """For subclasses: what is passed on."""
+        return data
 
     def break_all(self) -> None:
         for scope in self._scopes:
@@ -245,12 +262,13 @@ class Proxy:
         self.connections += 1
         budget = [self.break_after_bytes() if self.break_after_bytes else 1 << 60]
         try:
-            far = await trio.open_tcp_stream("127.0.0.1", self.target)
+            far = await self.reach()
         except OSError:
             near.socket.close()
             return
-        ports = far.socket.getsockname()[1], self.target
+        ports = (0, 0)
         if not self.relays:
+            ports = far.socket.getsockname()[1], self.target
             _wired[ports] = near.socket.getpeername()[1], self.port
         async with trio.open_nursery() as nursery:
             self._scopes.append(nursery.cancel_scope)
@@ -270,7 +288,7 @@ class Proxy:
                 self.overhear(bytes(data))
                 if self.deaf.is_set():
                     continue
-                await sink.send_all(data[: budget[0]])
+                await sink.send_all(self.bend(bytes(data[: budget[0]])))
                 budget[0] -= len(data)
                 if budget[0] <= 0:
                     break
