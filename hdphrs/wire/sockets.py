@@ -13,7 +13,6 @@ The host of such an address is `@hdphrs-` and a number of the run; the port tell
 from __future__ import annotations
 
 import os
-import secrets
 import socket
 import struct
 import sys
@@ -23,7 +22,6 @@ from hdphrs.errors import UsageError
 
 _MARK: Final = "@"
 _NUMBER_BYTES: Final = 8
-_PORTS: Final = range(1, 1 << 16)
 PORTS_TRIED_MAX: Final = 100
 
 _CREDENTIALS: Final = struct.Struct("3i")
@@ -34,7 +32,7 @@ def new_host() -> str | None:
     """The host in the addresses of a run; None where there are no abstract names, or no kernel that tells users."""
     if sys.platform != "linux" or not hasattr(socket, "SO_PEERCRED"):
         return None
-    return f"{_MARK}hdphrs-{secrets.token_hex(_NUMBER_BYTES)}"
+    return f"{_MARK}hdphrs-{os.urandom(_NUMBER_BYTES).hex()}"
 
 
 def is_abstract(host: str) -> bool:
@@ -68,7 +66,7 @@ def listen_abstract(host: str, backlog: int) -> socket.socket:
     try:
         for tried in range(1, PORTS_TRIED_MAX + 1):
             try:
-                sock.bind(name_of((host, secrets.choice(_PORTS))))
+                sock.bind(name_of((host, _any_port())))
                 break
             except OSError:  # another node of the run has it, unless it goes on like this
                 if tried == PORTS_TRIED_MAX:
@@ -78,6 +76,10 @@ def listen_abstract(host: str, backlog: int) -> socket.socket:
         sock.close()
         raise UsageError(f"cannot listen on {host}: {error.strerror or error}") from error
     return sock
+
+
+def _any_port() -> int:
+    return int.from_bytes(os.urandom(2), "big") or 1
 
 
 class Connected(Protocol):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import secrets
 import socket
 import sys
 
 import pytest
 
 from hdphrs.errors import UsageError
+from hdphrs.wire import sockets
 from hdphrs.wire.sockets import address_of, is_abstract, listen_abstract, name_of, new_host, other_user, process_of
 from tests.transport.users import as_another_user, needs_root
 
@@ -35,7 +35,7 @@ def test_nodes_of_a_run_have_one_host_and_different_ports_and_no_two_runs_have_o
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ports = iter([7, 7, 7, 8])
-    monkeypatch.setattr(secrets, "choice", lambda _: next(ports))
+    monkeypatch.setattr(sockets, "_any_port", lambda: next(ports))
     mine = host()
     with listen_abstract(mine, 1) as one, listen_abstract(mine, 1) as two:
         assert (address_of(one), address_of(two)) == ((mine, 7), (mine, 8))
@@ -43,7 +43,7 @@ def test_nodes_of_a_run_have_one_host_and_different_ports_and_no_two_runs_have_o
 
 
 def test_host_without_a_free_port_is_a_usage_error_after_so_many_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(secrets, "choice", lambda _: 7)
+    monkeypatch.setattr(sockets, "_any_port", lambda: 7)
     mine = host()
     with listen_abstract(mine, 1), pytest.raises(UsageError, match=rf"cannot listen on {mine}: Address already in use"):
         listen_abstract(mine, 1)
