@@ -23,7 +23,7 @@ COMPILED = {
         "cancelling code counters flow foresight homes intake leaving membership node orphans outcomes paths pieces "
         "quiet recovery reruns retained rights schedulers sparkpool stragglers supervisor thief unwanted victim"
     ),
-    "hdphrs/wire": "framing items local passing tray values",
+    "hdphrs/wire": "framing items local passing sealing tray values",
     "hdphrs/transport": "link peer session streams tcp",
     "hdphrs/node": "ahead books crew driver exchange hunger link nudges scheduler",
 }

@@ -12,9 +12,14 @@ import threading
 import time
 from collections.abc import Sequence
 
+from hdphrs.errors import UsageError
+from hdphrs.wire.sockets import listen_abstract, new_host
+
 LOOPBACK = "127.0.0.1"
 ANYWHERE = "0.0.0.0"
 """Only ever with mutual TLS."""
+
+BACKLOG = 1024
 
 RESOLVE_S_MAX = 2.0
 """How long name servers may take; a name that ssh alone knows (an alias) must not hold up the start."""
@@ -27,8 +32,12 @@ _LOOPBACKS = "127."
 
 
 def listen(*, beyond_loopback: bool) -> socket.socket:
-    """A listening socket on a free port, for the root to inherit."""
-    return socket.create_server((ANYWHERE if beyond_loopback else LOOPBACK, 0), backlog=128)
+    """A listening socket on a free port, for the root to inherit: one that no other host can reach, if that will do."""
+    host = None if beyond_loopback else new_host()
+    if host is not None:
+        with contextlib.suppress(UsageError):  # a system that has them, and a policy that forbids them
+            return listen_abstract(host, BACKLOG)
+    return socket.create_server((ANYWHERE if beyond_loopback else LOOPBACK, 0), backlog=BACKLOG)
 
 
 def outward_addresses(hosts: Sequence[str]) -> dict[str, list[str]]:

@@ -16,6 +16,7 @@ from hdphrs.cluster.options import RunOptions
 from hdphrs.config import JOIN_DEADLINE_S
 from hdphrs.records import dataclass
 from hdphrs.wire.settings import Credentials, NodeSettings
+from hdphrs.wire.sockets import address_of
 
 ROOT_GRACE_S = 10.0
 """The root gives up this much later than the others: a node that cannot reach it knows better why."""
@@ -56,9 +57,11 @@ def brief_nodes(options: RunOptions, root: RootDescriptors) -> list[NodeSettings
     credentials = _issue(len(options.nodes)) if remote else [None] * len(options.nodes)
     archive = _pack(options) if remote else None
     addresses = outward_addresses(remote) if remote else {}
+    here, port = (LOOPBACK, 0) if root.listener is None else address_of(root.listener)
     # A node of this host in a run beyond it must not become known to the others as 127.0.0.1.
-    addresses[LOCALHOST] = list(dict.fromkeys([*(a for some in addresses.values() for a in some), LOOPBACK]))
-    port = 0 if root.listener is None else int(root.listener.getsockname()[1])
+    addresses[LOCALHOST] = list(
+        dict.fromkeys([*(a for some in addresses.values() for a in some), LOOPBACK if remote else here])
+    )
     secret = os.urandom(_SECRET_BYTES)
     told = [
         NodeSettings(
@@ -77,7 +80,7 @@ def brief_nodes(options: RunOptions, root: RootDescriptors) -> list[NodeSettings
             root_addresses=tuple((address, port) for address in addresses[plan.host]),
             root_host=options.nodes[0].host,
             root_slots=options.nodes[0].slots,
-            bind=ANYWHERE if remote else LOOPBACK,
+            bind=ANYWHERE if remote else here,
             credentials=credentials[number],
             program_path=() if plan.remote else (os.path.dirname(os.path.abspath(options.program)),),
             program_archive=archive if plan.remote else None,

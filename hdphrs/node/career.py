@@ -35,6 +35,7 @@ from hdphrs.protocol.events import Event, Terminate
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.tasks import PROGRAM, ROOT, Outcome
 from hdphrs.transport.interface import Transport
+from hdphrs.transport.listener import listening_socket
 from hdphrs.transport.tcp import TcpTransport
 from hdphrs.wire import local
 from hdphrs.wire.items import pack_outcome
@@ -252,7 +253,7 @@ def _transport(settings: NodeSettings, crew: Crew, driver: Driver, listener: soc
     from hdphrs.transport.tls import mutual_tls
 
     transport = TcpTransport(
-        listener or socket.create_server((settings.bind, 0)),
+        listener or listening_socket(settings.bind),
         settings.secret,
         driver.hear,
         node=driver.core.me,

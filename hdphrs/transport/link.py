@@ -55,7 +55,7 @@ class Link:
         self._something_to_write = trio.Event()
         self._something_to_write.set()
         self._rest = b""
-        """Of the last batch, what is not written."""
+        """Of the last batch, sealed as it is, what is not written."""
         self._writing = False
         """The task that writes is at it."""
         self._ending: Lost | ProtocolError | None = None
@@ -77,8 +77,9 @@ class Link:
         batch = self._session.batch()
         if not batch:
             return
-        written = self._stream.write_now(batch)
-        self._rest = batch[written:]
+        sealed = self._stream.seal(batch)
+        written = self._stream.write_now(sealed)
+        self._rest = sealed[written:]
         self.wrote_at = self._now()
         if self._rest or self._session.has_to_write:
             self.wake()
@@ -167,7 +168,7 @@ class Link:
                 await self._something_to_write.wait()
                 if self._closed:
                     return
-                batch, self._rest = self._rest or self._session.batch(), b""
+                batch, self._rest = self._rest or self._stream.seal(self._session.batch()), b""
                 if batch:
                     self._writing = True
                     await self._stream.write(batch)

@@ -21,6 +21,7 @@ from hdphrs.transport.streams import HANDSHAKE_S_MAX, FrameStream, Lost, says_so
 from hdphrs.transport.tls import TlsContexts
 from hdphrs.wire.files import EXHAUSTED, how_exhausted
 from hdphrs.wire.handshake import Role
+from hdphrs.wire.sockets import address_of, is_abstract, listen_abstract, process_of
 
 log: logging.Logger = logging.getLogger("hdphrs.transport")
 
@@ -40,11 +41,14 @@ def listening_socket(host: str, port: int = 0) -> socket.socket:
     """A socket that listens on one address of this host.
 
     Args:
+        host: numeric, or as `wire/sockets.py` has it.
         port: 0 for any that is free.
 
     Raises:
         UsageError: it cannot listen there.
     """
+    if is_abstract(host):
+        return listen_abstract(host, _BACKLOG)
     try:
         family, kind, proto, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -64,7 +68,8 @@ def listening_socket(host: str, port: int = 0) -> socket.socket:
 
 def is_loopback(sock: socket.socket) -> bool:
     """Whether nobody but this host can reach it."""
-    return ipaddress.ip_address(sock.getsockname()[0].partition("%")[0]).is_loopback
+    host, _ = address_of(sock)
+    return is_abstract(host) or ipaddress.ip_address(host.partition("%")[0]).is_loopback
 
 
 class Listener:
@@ -128,27 +133,37 @@ class Listener:
             await self._welcome(*greeted)
 
     async def _meet(self, raw: trio.SocketStream) -> tuple[FrameStream, str, Greeting] | None:
-        address = _peer_of(raw)
+        host, who = self._peer_of(raw)
         stream = FrameStream(raw, self._tls.server if self._tls else None, Role.LISTENER)
         greeting = None
         try:
             with trio.fail_after(HANDSHAKE_S_MAX):
-                if address is not None and await says_something(raw):
+                if host is not None and await says_something(raw):
                     await stream.authenticate(self._secret)
                     with suppress(Lost):  # one of ours, then, which has ended meanwhile
                         greeting = unpack_greeting(await stream.read_greeting())
         except (Lost, ProtocolError) as error:
             # Who only goes away, and not for our certificate, may well be a node of this run that has just ended.
             if isinstance(error, ProtocolError) or (self._tls is not None and not stream.has_tls):
-                self._complaints.log("%s port %d: %s; connection closed", *(address or ("?", 0)), error)
+                self._complaints.log("%s: %s; connection closed", who, error)
         except trio.TooSlowError:
-            self._complaints.log("%s port %d: not an hdphrs peer: silent; connection closed", *(address or ("?", 0)))
+            self._complaints.log("%s: not an hdphrs peer: silent; connection closed", who)
         finally:
             if greeting is None:
                 stream.close()
-        if greeting is None or address is None:
+        if greeting is None or host is None:
             return None
-        return stream, address[0], greeting
+        return stream, host, greeting
+
+    def _peer_of(self, raw: trio.SocketStream) -> tuple[str | None, str]:
+        """The host from which it comes, None if it has gone already; and what to call it in a line."""
+        try:
+            if raw.socket.family == socket.AF_UNIX:
+                return address_of(self._sock)[0], f"process {process_of(raw.socket)} of this host"
+            host, port, *_ = raw.socket.getpeername()
+        except OSError:
+            return None, "a stranger"
+        return host, f"{host} port {port}"
 
 
 class _Complaints:
@@ -168,12 +183,3 @@ class _Complaints:
         self._made += 1
         if self._made <= COMPLAINTS_MAX:
             log.warning(line, *args)
-
-
-def _peer_of(raw: trio.SocketStream) -> tuple[str, int] | None:
-    """None: it has gone already."""
-    try:
-        host, port, *_ = raw.socket.getpeername()
-    except OSError:
-        return None
-    return host, port

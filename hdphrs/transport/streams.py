@@ -2,11 +2,14 @@
 
 What lives here: TCP, TLS if the run has it, then the handshake, in this order at either end.  The errors of
 sockets and of TLS become `Lost` here, and go no further than this package.  What is exchanged then goes by system calls
-of our own where there is no TLS: with trio's, a message takes the event loop twice as many turns.
+of our own where there is no TLS: with trio's, a message takes the event loop twice as many turns.  Without TLS the
+handshake is bound to the addresses of the connection; what follows it is sealed, but for sockets of one host, where the
+kernel says that the other end is of this user (decision 41).
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import select
@@ -14,6 +17,7 @@ import socket
 import ssl
 from collections.abc import Iterable
 from contextlib import suppress
+from itertools import chain
 from typing import Any, Final
 
 import trio
@@ -22,7 +26,11 @@ from hdphrs.errors import ProtocolError
 from hdphrs.transport.tls import TlsContexts
 from hdphrs.wire.files import EXHAUSTED, how_exhausted
 from hdphrs.wire.framing import FrameDecoder, encode_frame
-from hdphrs.wire.handshake import NONCE_BYTES, Handshake, Role
+from hdphrs.wire.handshake import NONCE_BYTES, Handshake, Role, binding_of
+from hdphrs.wire.sealing import Opener, Sealer
+from hdphrs.wire.sockets import is_abstract, name_of, other_user
+
+log: logging.Logger = logging.getLogger("hdphrs.transport")
 
 RECEIVE_BYTES: Final = 1 << 18
 
@@ -63,6 +71,9 @@ class FrameStream:
             self._stream = trio.SSLStream(raw, tls, server_side=role is Role.LISTENER, https_compatible=True)
         self._role = role
         self._decoder = FrameDecoder(pieces=True)
+        self._sealer: Sealer | None = None
+        self._opener: Opener | None = None
+        """Both from the handshake on, where neither TLS nor the kernel vouches for what arrives."""
         self._unread: list[Any] = []
         """Frames that arrived in one piece with what came before them."""
         self.has_tls: bool = False
@@ -84,7 +95,11 @@ class FrameStream:
                     raise ProtocolError(how) from error
                 raise Lost(how) from error
             self.has_tls = True
-        handshake = Handshake(self._role, secret, secrets.token_bytes(NONCE_BYTES))
+        try:
+            binding = b"" if self.has_tls else self._binding()
+        except OSError as error:
+            raise Lost(_reason(error)) from error
+        handshake = Handshake(self._role, secret, secrets.token_bytes(NONCE_BYTES), binding)
         await self._send(handshake.start())
         while not handshake.done:
             try:
@@ -98,7 +113,22 @@ class FrameStream:
             finally:
                 if handshake.fault is not None:
                     raise handshake.fault
-        self._unread += self._decoder.feed(handshake.rest)
+        if not self.has_tls and self._raw.socket.family != socket.AF_UNIX:
+            ours, theirs = handshake.keys
+            self._sealer, self._opener = Sealer(ours), Opener(theirs)
+        if handshake.rest:
+            self._unread += self._decode(handshake.rest)
+
+    def _binding(self) -> bytes:
+        sock = self._raw.socket
+        if sock.family == socket.AF_UNIX:
+            user = other_user(sock)
+            if user is not None:
+                raise ProtocolError(f"it belongs to user {user}")
+            name: bytes = sock.getpeername() if self._role is Role.DIALER else sock.getsockname()
+            return name
+        here, there = sock.getsockname()[:2], sock.getpeername()[:2]
+        return binding_of(here, there) if self._role is Role.DIALER else binding_of(there, here)
 
     async def read_greeting(self) -> Any:
         """The next frame, before `read` is called for the first time.
@@ -108,8 +138,13 @@ class FrameStream:
             Lost: the connection ended.
         """
         while not self._unread:
-            self._unread += self._decoder.feed(await self.receive())
+            self._unread += self._decode(await self.receive())
         return self._unread.pop(0)
+
+    def _decode(self, data: bytes) -> list[Any]:
+        if self._opener is None:
+            return self._decoder.feed(data)
+        return [frame for part in self._opener.open(data) for frame in self._decoder.feed(part)]
 
     @property
     def descriptor(self) -> int | None:
@@ -131,7 +166,12 @@ class FrameStream:
             raise Lost(_reason(error)) from error
         if not data:
             raise Lost("closed by the peer")
-        return self._decoder.frames(data), len(data)
+        if self._opener is None:
+            return self._decoder.frames(data), len(data)
+        opened = self._opener.open(data)
+        if len(opened) == 1:
+            return self._decoder.frames(opened[0]), len(data)
+        return chain.from_iterable(map(self._decoder.frames, opened)), len(data)
 
     async def read(self) -> tuple[Iterable[Any], int]:
         """Some frames, perhaps none yet, and the number of bytes that have arrived.
@@ -144,12 +184,12 @@ class FrameStream:
             frames, self._unread = self._unread, []
             return frames, 0
         data = await self.receive()
-        return self._decoder.feed(data), len(data)
+        return self._decode(data), len(data)
 
     @property
     def amid(self) -> bool:
         """What was read last ended within a frame or a large payload."""
-        return self._decoder.amid
+        return self._decoder.amid or (self._opener is not None and self._opener.amid)
 
     async def receive(self) -> bytes:
         """Some bytes.
@@ -174,9 +214,13 @@ class FrameStream:
         poll.register(self._raw.socket, select.POLLIN)
         return bool(poll.poll(0))
 
+    def seal(self, data: bytes) -> bytes:
+        """What is to be written for these frames, once authenticated: all of it, and in the order of the calls."""
+        return data if self._sealer is None else self._sealer.seal(data)
+
     def write_now(self, data: bytes) -> int:
-        """As much of it as the kernel takes at once; the rest is for `write`, which finds out if the connection has
-        ended.  No `write` may be under way."""
+        """As much of what `seal` gave as the kernel takes at once; the rest is for `write`, which finds out if the
+        connection has ended.  No `write` may be under way."""
         if self.has_tls:
             return 0
         try:
@@ -185,7 +229,7 @@ class FrameStream:
             return 0
 
     async def write(self, data: bytes) -> None:
-        """All of `data`, once authenticated.  Does not always let others have a turn.
+        """All of `data`, which `seal` gave.  Does not always let others have a turn.
 
         Raises:
             Lost: the connection ended.
@@ -202,7 +246,7 @@ class FrameStream:
 
     async def write_frame(self, obj: object) -> None:
         """One frame; see `write`."""
-        await self._send(encode_frame(obj))
+        await self._send(self.seal(encode_frame(obj)))
 
     async def _send(self, data: bytes) -> None:
         if not data:
@@ -246,7 +290,10 @@ async def connect(address: tuple[str, int]) -> trio.SocketStream:
         Lost: there is none to be had.
     """
     try:
-        raw = await trio.open_tcp_stream(*address)
+        if is_abstract(address[0]):
+            raw = await trio.open_unix_socket(name_of(address))
+        else:
+            raw = await trio.open_tcp_stream(*address)
     except (OSError, ValueError) as error:  # ValueError: a host name that no resolver takes
         causes = error.__cause__.exceptions if isinstance(error.__cause__, ExceptionGroup) else (error,)
         refused = all(isinstance(cause, ConnectionRefusedError) for cause in causes)
@@ -255,14 +302,21 @@ async def connect(address: tuple[str, int]) -> trio.SocketStream:
             raise Lost(f"cannot connect: {how_exhausted(lacking[0])}", exhausted=True) from error
         how = "connection refused" if refused else f"cannot connect: {causes[0]}"
         raise Lost(how, refused=refused) from error
+    user = None
     try:
         to_itself = raw.socket.getsockname() == raw.socket.getpeername()
+        if is_abstract(address[0]):
+            user = other_user(raw.socket)
     except OSError as error:  # the other end has died since
         raw.socket.close()
         raise Lost(f"connection lost at once: {error.strerror}") from error
     if to_itself:
         raw.socket.close()  # a free port of this host, where the kernel connected us with ourselves
         raise Lost("connection refused", refused=True)
+    if user is not None:  # no two listen under one name
+        raw.socket.close()
+        log.warning("user %d listens where a node of this run did (%s, port %d); nothing was said", user, *address)
+        raise Lost(f"its process is gone, and user {user} listens in its place", refused=True)
     _keep_alive(raw)
     return raw
 

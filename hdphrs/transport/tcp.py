@@ -1,4 +1,4 @@
-"""Nodes over TCP, with TLS where the run has it: the transport of a node process.
+"""Nodes over TCP, with TLS where the run has it, or over sockets of one host: the transport of a node process.
 
 What lives here: the table of peers, joining and admitting, and the clock that drives heartbeats and the
 detector.
@@ -37,6 +37,7 @@ from hdphrs.transport.listener import Listener, is_loopback
 from hdphrs.transport.peer import RETRY_MAX_S, RETRY_MIN_S, Peer, Surroundings
 from hdphrs.transport.streams import FrameStream, Lost, dial
 from hdphrs.transport.tls import TlsContexts
+from hdphrs.wire.sockets import address_of
 
 log: logging.Logger = logging.getLogger("hdphrs.transport")
 
@@ -109,7 +110,7 @@ class TcpTransport:
         """Where this node listens."""
         if self._sock is None:
             raise InternalError("this node listens nowhere")
-        port: int = self._sock.getsockname()[1]
+        _, port = address_of(self._sock)
         return port
 
     async def serve(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

@@ -15,6 +15,7 @@ from tests.cluster.support import environment, write_executable
 TOLD = """import os, signal, socket, sys
 from hdphrs.wire import local
 from hdphrs.wire.settings import read_settings
+from hdphrs.wire.sockets import address_of
 settings = read_settings(open(0, "rb", buffering=0, closefd=False))
 """
 """Reads its settings."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 import time
 
@@ -10,6 +11,9 @@ import pytest
 
 from hdphrs.cluster import addresses
 from hdphrs.cluster.addresses import listen, outward_addresses
+from hdphrs.errors import UsageError
+from hdphrs.transport.listener import is_loopback
+from hdphrs.wire.sockets import address_of
 
 
 def test_the_address_used_to_reach_a_host_comes_first() -> None:
@@ -42,10 +46,36 @@ def test_a_name_server_that_does_not_answer_does_not_hold_up_the_start(
     release.set()
 
 
-@pytest.mark.parametrize(("beyond", "bound"), [(False, "127.0.0.1"), (True, "0.0.0.0")])
-def test_the_root_listens_beyond_loopback_only_when_some_host_is_beyond_it(beyond: bool, bound: str) -> None:
-    with listen(beyond_loopback=beyond) as listener:
+def test_the_root_listens_beyond_this_host_only_when_some_host_is_beyond_it() -> None:
+    with listen(beyond_loopback=True) as listener:
         address, port = listener.getsockname()
-        assert address == bound
+        assert address == "0.0.0.0"
         with socket.create_connection(("127.0.0.1", port), timeout=5):
             pass
+    with listen(beyond_loopback=False) as listener, socket.socket(listener.family) as dialer:
+        assert is_loopback(listener)
+        dialer.connect(listener.getsockname())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="has no abstract names")
+def test_on_linux_nodes_of_one_host_listen_on_no_port_at_all() -> None:
+    with listen(beyond_loopback=False) as listener, listen(beyond_loopback=False) as another:
+        (host, port), (other, _) = address_of(listener), address_of(another)
+        assert listener.getsockname() == f"\0{host[1:]}-{port}".encode()
+        assert host != other
+
+
+@pytest.mark.parametrize("lacking", ["names", "leave"])
+def test_where_there_are_no_abstract_names_nodes_of_one_host_listen_on_loopback(
+    lacking: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(host: str, backlog: int) -> socket.socket:
+        raise UsageError("cannot listen: permission denied")
+
+    if lacking == "names":
+        monkeypatch.setattr(addresses, "new_host", lambda: None)
+    else:
+        monkeypatch.setattr(addresses, "new_host", lambda: "@hdphrs-1")
+        monkeypatch.setattr(addresses, "listen_abstract", refuse)
+    with listen(beyond_loopback=False) as listener:
+        assert address_of(listener)[0] == "127.0.0.1"

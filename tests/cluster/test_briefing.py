@@ -16,6 +16,7 @@ from hdphrs.cluster.briefing import RootDescriptors, brief_nodes
 from hdphrs.cluster.options import RunOptions
 from hdphrs.cluster.plan import NodePlan
 from hdphrs.config import JOIN_DEADLINE_S
+from hdphrs.wire.sockets import address_of, listen_abstract
 from tests.cluster.support import write_program
 
 LOCAL = NodePlan("localhost", 2)
@@ -70,6 +71,17 @@ def test_nodes_of_one_host_talk_over_loopback_with_a_secret(options: RunOptions,
     assert len(first.secret) == 32
     assert (first.seed, second.seed) == (11, 12)
     assert second.join_deadline_s == JOIN_DEADLINE_S < first.join_deadline_s
+
+
+def test_nodes_of_one_host_are_told_the_name_under_which_the_root_listens(
+    options: RunOptions, root: RootDescriptors
+) -> None:
+    with listen_abstract("@hdphrs-test", 1) as listener:
+        named = RootDescriptors(program=root.program, status=root.status, listener=listener, leashes=())
+        first, second = brief_nodes(options, named)
+        assert second.root_addresses == (address_of(listener),)
+        assert [node.bind for node in (first, second)] == ["@hdphrs-test"] * 2
+        assert first.credentials is None
 
 
 def test_two_runs_have_different_secrets(options: RunOptions, root: RootDescriptors) -> None:

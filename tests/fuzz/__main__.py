@@ -26,6 +26,7 @@ PLAN: Final[dict[str, dict[str, int]]] = {
     "pieces": {"atheris": 5_000, "mutations": 3_000, "hypothesis": 1_000},
     "session": {"atheris": 150_000, "mutations": 20_000, "hypothesis": 6_000},
     "handshake": {"atheris": 120_000, "mutations": 20_000, "hypothesis": 6_000},
+    "sealing": {"atheris": 40_000, "mutations": 10_000, "hypothesis": 4_000},
     "greeting": {"atheris": 60_000, "mutations": 15_000, "hypothesis": 6_000},
     "settings": {"atheris": 60_000, "mutations": 15_000, "hypothesis": 6_000},
     "outcome": {"atheris": 60_000, "mutations": 15_000, "hypothesis": 6_000},

@@ -5,7 +5,8 @@ peer knows the secret and says the right thing, but the input is XORed over its 
 of the input is the end of the connection).  *Between*: two honest ends, with the input XORed over what each hears.
 
 An oracle of its own tells who may count as authenticated: those, and only those, whose first 74 bytes are a hello of
-this version and the HMAC over both hellos.
+this version and the HMAC over both hellos and the addresses of this connection.  Who is authenticated has the same keys
+for what follows as the other end, and nobody else has.
 """
 
 from __future__ import annotations
@@ -16,19 +17,21 @@ from random import Random
 from typing import Final
 
 from hdphrs.config import WIRE_VERSION
-from hdphrs.wire.handshake import HELLO_BYTES, MAGIC, NONCE_BYTES, PROOF_BYTES, Handshake, Role
+from hdphrs.wire.handshake import HELLO_BYTES, MAGIC, NONCE_BYTES, PROOF_BYTES, Handshake, Role, binding_of
 from tests.fuzz.mutate import mutate_bytes, pieces
 from tests.fuzz.target import Outcome, Target, refused
 
 SECRET: Final = b"s" * 32
+BINDING: Final = binding_of(("127.0.0.1", 4001), ("127.0.0.1", 4000))
+_RELAYED: Final = binding_of(("127.0.0.1", 4001), ("127.0.0.1", 4002))
 RAW, BENT, BETWEEN = range(3)
 _OURS: Final = MAGIC + WIRE_VERSION.to_bytes(2, "big") + b"o" * NONCE_BYTES
 _THEIRS: Final = MAGIC + WIRE_VERSION.to_bytes(2, "big") + b"t" * NONCE_BYTES
 
 
-def proof(role: Role, dialer_hello: bytes, listener_hello: bytes, secret: bytes = SECRET) -> bytes:
+def proof(role: Role, dialer_hello: bytes, listener_hello: bytes, binding: bytes = BINDING) -> bytes:
     """The HMAC of the handshake, written down once more."""
-    return hmac.new(secret, role.value + dialer_hello + listener_hello, "sha256").digest()
+    return hmac.new(SECRET, role.value + dialer_hello + listener_hello + binding, "sha256").digest()
 
 
 def _honest(peer: Role) -> bytes:
@@ -65,7 +68,7 @@ def _converse(machine: Handshake, words: bytes, how: int) -> tuple[bytes, int]:
 
 
 def _alone(role: Role, words: bytes, how: int) -> Outcome:
-    machine = Handshake(role, SECRET, _OURS[-NONCE_BYTES:])
+    machine = Handshake(role, SECRET, _OURS[-NONCE_BYTES:], BINDING)
     said, heard = _converse(machine, words, how)
     assert machine.done == _may_be_done(role, words)
     assert len(said) <= HELLO_BYTES + PROOF_BYTES
@@ -80,8 +83,9 @@ def _alone(role: Role, words: bytes, how: int) -> Outcome:
 
 
 def _between(mask: bytes, how: int) -> Outcome:
-    dialer = Handshake(Role.DIALER, SECRET, b"d" * NONCE_BYTES)
-    listener = Handshake(Role.LISTENER, SECRET, b"l" * NONCE_BYTES)
+    relayed = how & 0x80 != 0
+    dialer = Handshake(Role.DIALER, SECRET, b"d" * NONCE_BYTES, BINDING)
+    listener = Handshake(Role.LISTENER, SECRET, b"l" * NONCE_BYTES, _RELAYED if relayed else BINDING)
     ends = (listener, dialer)
     flips = (mask[::2], mask[1::2])
     sent = [b"", b""]
@@ -99,10 +103,16 @@ def _between(mask: bytes, how: int) -> Outcome:
                 taken[side] += len(piece)
                 sent[1 - side] += machine.feed(piece)
                 moved = True
+    if relayed:
+        assert not dialer.done, "a dialer is content with a relay"
+        assert not listener.done, "a listener is content with a relay"
+        return Outcome(False, "relayed")
     touched = any(any(flip[: len(words)]) for flip, words in zip(flips, sent, strict=True))
     assert touched or (dialer.done and listener.done)
     if dialer.done:
         assert not touched, "bytes were changed on the way, and the dialer is content"
+    if dialer.done and listener.done:
+        assert dialer.keys == listener.keys[::-1]
     if listener.done:
         assert not any(flips[0][: HELLO_BYTES + PROOF_BYTES])
         assert not any(flips[1][:HELLO_BYTES])
@@ -136,6 +146,8 @@ def _seeds() -> list[bytes]:
 
 def _draw(rng: Random) -> bytes:
     data = rng.choice(_SEEDS)
+    if rng.random() < 0.1:
+        return _head(Role.DIALER, BETWEEN, 0x80 | rng.randrange(0x80)) + data[2 : 2 + rng.randrange(len(data))]
     if rng.random() < 0.3:
         return rng.randbytes(2) + data[2 : 2 + rng.randrange(len(data))]
     return data[:1] + mutate_bytes(rng, data[1:])

@@ -18,6 +18,7 @@ from typing import Any, Final, cast
 import trio
 from trio.testing import MockClock
 
+from hdphrs.config import WIRE_VERSION
 from hdphrs.protocol.tasks import ROOT, NodeId
 from hdphrs.transport import listener as listener_module
 from hdphrs.transport import streams
@@ -25,9 +26,10 @@ from hdphrs.transport.greeting import Greeting, Resume, Wait, pack_greeting
 from hdphrs.transport.listener import Listener
 from hdphrs.transport.streams import HANDSHAKE_S_MAX, FrameStream
 from hdphrs.wire.framing import FrameDecoder, encode_frame
-from hdphrs.wire.handshake import HELLO_BYTES, NONCE_BYTES, Handshake, Role
+from hdphrs.wire.handshake import HELLO_BYTES, MAGIC, NONCE_BYTES, PROOF_BYTES, Handshake, Role, binding_of
+from hdphrs.wire.sealing import HEAD_BYTES, TAG_BYTES, Opener, Sealer
 from tests.fuzz import seeds
-from tests.fuzz.handshake_target import SECRET, proof
+from tests.fuzz.handshake_target import BINDING, SECRET, proof
 from tests.fuzz.mutate import mutate_bytes, pieces
 from tests.fuzz.target import Outcome, Target
 
@@ -35,14 +37,16 @@ STRANGERS_MAX: Final = 8
 ROOM: Final = 4
 """Strangers whom the listener has room for: fewer than come."""
 
-_HELLO: Final = Handshake(Role.DIALER, SECRET, b"d" * NONCE_BYTES).start()
+_HELLO: Final = Handshake(Role.DIALER, SECRET, b"d" * NONCE_BYTES, BINDING).start()
 _NONCE: Final = b"o" * NONCE_BYTES
-_OLD_HELLO: Final = Handshake(Role.DIALER, SECRET, b"p" * NONCE_BYTES).start()
+_OURS: Final = MAGIC + WIRE_VERSION.to_bytes(2, "big") + _NONCE
+_OLD_HELLO: Final = Handshake(Role.DIALER, SECRET, b"p" * NONCE_BYTES, BINDING).start()
 _BEGINNINGS: Final = (
     b"",
     _HELLO[:20],
     _HELLO,
     _HELLO + proof(Role.DIALER, _HELLO, _OLD_HELLO),  # what a member has once said to another listener
+    _HELLO + proof(Role.DIALER, _HELLO, _OURS),  # what a member says now, over a connection of its own, and is relayed
 )
 _GREETING: Final = Resume(NodeId(3), ROOT, 1, 0)
 
@@ -52,7 +56,12 @@ class Connection:
 
     def __init__(self, port: int, words: list[bytes], *, ends: bool, reads: bool) -> None:
         self.socket = SimpleNamespace(
-            getpeername=lambda: ("10.0.0.9", port), recv=self._peek, close=self._close, fileno=lambda: -1
+            family=socket.AF_INET,
+            getpeername=lambda: ("127.0.0.1", port),
+            getsockname=lambda: ("127.0.0.1", 4000),
+            recv=self._peek,
+            close=self._close,
+            fileno=lambda: -1,
         )
         self.heard = b""
         """What the listener has said to it."""
@@ -155,8 +164,8 @@ def _strangers(data: bytes) -> list[Connection]:
     found: list[Connection] = []
     while len(data) > 2 and len(found) < STRANGERS_MAX:
         kind, how, size, rest = data[0], data[1], data[2], data[3:]
-        words = _BEGINNINGS[kind % 4] + rest[:size]
-        found.append(Connection(len(found), pieces(words, how), ends=bool(kind & 4), reads=not kind & 8))
+        words = _BEGINNINGS[kind % len(_BEGINNINGS)] + rest[:size]
+        found.append(Connection(len(found), pieces(words, how), ends=bool(kind & 8), reads=not kind & 16))
         data = rest[size:]
     return found
 
@@ -193,16 +202,21 @@ async def _visit(data: bytes, port: _Port) -> Outcome:
 
 
 async def _dial_in(port: _Port) -> None:
-    handshake = Handshake(Role.DIALER, SECRET, b"m" * NONCE_BYTES)
+    binding = binding_of(("127.0.0.1", 1000), ("127.0.0.1", 4000))
+    handshake = Handshake(Role.DIALER, SECRET, b"m" * NONCE_BYTES, binding)
     member = Connection(1000, [handshake.start()], ends=False, reads=True)
     port.send.send_nowait(member)
     await member.listen(HELLO_BYTES)
-    member.say(handshake.feed(member.heard) + encode_frame(pack_greeting(_GREETING)))
-    wait = encode_frame(pack_greeting(Wait()))
-    await member.listen(HELLO_BYTES + 32 + len(wait))
+    proved = handshake.feed(member.heard)
+    member.say(proved)
+    await member.listen(HELLO_BYTES + PROOF_BYTES)
     handshake.feed(member.heard[HELLO_BYTES:])
     assert handshake.done
-    assert handshake.rest == wait
+    ours, theirs = handshake.keys
+    member.say(Sealer(ours).seal(encode_frame(pack_greeting(_GREETING))))
+    wait = encode_frame(pack_greeting(Wait()))
+    await member.listen(HELLO_BYTES + PROOF_BYTES + HEAD_BYTES + len(wait) + TAG_BYTES)
+    assert Opener(theirs).open(member.heard[HELLO_BYTES + PROOF_BYTES :]) == [wait]
 
 
 def _run(data: bytes) -> Outcome:
@@ -215,7 +229,7 @@ def _run(data: bytes) -> Outcome:
 
 
 def _seeds() -> list[bytes]:
-    return [bytes([kind, how, 3]) + b"abc" for kind in range(16) for how in (0, 7)]
+    return [bytes([kind, how, 3]) + b"abc" for kind in range(32) for how in (0, 7)]
 
 
 def _draw(rng: Random) -> bytes:
@@ -223,7 +237,7 @@ def _draw(rng: Random) -> bytes:
     data = b""
     for _ in range(rng.randrange(1, STRANGERS_MAX + 1)):
         said = mutate_bytes(rng, rng.choice(words))[:255]
-        data += bytes([rng.randrange(16), rng.choice((0, 1, 5)), len(said)]) + said
+        data += bytes([rng.randrange(32), rng.choice((0, 1, 5)), len(said)]) + said
     return data
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, TypeVar
+from unittest import mock
 
 import trio
 from trio.testing import MockClock
@@ -22,6 +23,7 @@ from hdphrs.transport.tls import TlsContexts
 T = TypeVar("T")
 E = TypeVar("E")
 
+LOOPBACK = "127.0.0.1"
 SECRET = b"the secret of the run"
 REAL_DEADLINE_S = 20.0
 DETECT_AFTER_S = 4.0
@@ -94,25 +96,29 @@ async def pass_time(clock: MockClock, seconds: float) -> None:
 class Node:
     """A transport with its inbox."""
 
-    def __init__(self, transport: TcpTransport, inbox: Inbox, port: int) -> None:
+    def __init__(self, transport: TcpTransport, inbox: Inbox, address: tuple[str, int]) -> None:
         self.transport = transport
         self.inbox = inbox
-        self.port = port
-        self.member = Member(ROOT, "localhost", 1, ("127.0.0.1", port), 1)
+        self.address = address
+        self.port = address[1]
+        self.member = Member(ROOT, "localhost", 1, address, 1)
 
 
 class Cluster:
-    """Nodes over loopback, each in its own place of this process."""
+    """Nodes over loopback, or at another host, each in its own place of this process."""
 
-    def __init__(self, nursery: trio.Nursery, tls: Callable[[], TlsContexts] | None = None) -> None:
+    def __init__(
+        self, nursery: trio.Nursery, tls: Callable[[], TlsContexts] | None = None, host: str = LOOPBACK
+    ) -> None:
         self.nursery = nursery
         self.tls = tls
+        self.host = host
         self.nodes: dict[NodeId, Node] = {}
 
     async def start(self, node: NodeId | None = None, secret: bytes = SECRET) -> Node:
         inbox = Inbox()
         transport = TcpTransport(
-            listening_socket("127.0.0.1"),
+            listening_socket(self.host),
             secret,
             inbox,
             node=node,
@@ -120,7 +126,7 @@ class Cluster:
             tls=self.tls() if self.tls else None,
         )
         await self.nursery.start(transport.serve)
-        started = Node(transport, inbox, transport.port)
+        started = Node(transport, inbox, (self.host, transport.port))
         if node is not None:
             self.nodes[node] = started
         return started
@@ -129,7 +135,7 @@ class Cluster:
         """A newcomer joins the root, on request by way of the proxy at port `through`."""
         root = self.nodes[ROOT]
         new = await self.start()
-        where = [("127.0.0.1", through or root.port)]
+        where = [(self.host, through or root.port)]
         async with trio.open_nursery() as nursery:
             nursery.start_soon(new.transport.join, where, "localhost", 2, 77, 10.0)
             arrived = await root.inbox.expect(Arrived)
@@ -171,17 +177,58 @@ async def exchange(a: Node, b: Node, count: int) -> None:
 
 
 @asynccontextmanager
-async def cluster(tls: Callable[[], TlsContexts] | None = None) -> AsyncIterator[Cluster]:
-    async with trio.open_nursery() as nursery:
-        yield Cluster(nursery, tls)
-        nursery.cancel_scope.cancel()
+async def cluster(tls: Callable[[], TlsContexts] | None = None, *, host: str = LOOPBACK) -> AsyncIterator[Cluster]:
+    with _bad_wires():
+        async with trio.open_nursery() as nursery:
+            yield Cluster(nursery, tls, host)
+            nursery.cancel_scope.cancel()
+
+
+_wired: dict[tuple[int, int], tuple[int, int]] = {}
+"""By the ports of a connection from a wire to a listener, those of the connection to the wire."""
+
+
+@contextmanager
+def _bad_wires() -> Iterator[None]:
+    """Let listeners see the addresses that they would see if a `Proxy` were a wire and no relay, which is refused."""
+    sockets: Any = trio._socket._SocketType
+    peer_of, name_of = sockets.getpeername, sockets.getsockname
+
+    def seen(sock: Any) -> tuple[int, int]:
+        ports = peer_of(sock)[1], name_of(sock)[1]
+        return _wired.get(ports, ports)
+
+    def getpeername(sock: Any) -> Any:
+        if sock.family != trio.socket.AF_INET:
+            return peer_of(sock)
+        return (peer_of(sock)[0], seen(sock)[0])
+
+    def getsockname(sock: Any) -> Any:
+        if sock.family != trio.socket.AF_INET:
+            return name_of(sock)
+        try:
+            return (name_of(sock)[0], seen(sock)[1])
+        except OSError:  # it listens, or has lost its peer
+            return name_of(sock)
+
+    with (
+        mock.patch.object(sockets, "getpeername", getpeername),
+        mock.patch.object(sockets, "getsockname", getsockname),
+        mock.patch.dict(_wired, clear=True),
+    ):
+        yield
 
 
 class Proxy:
-    """Stands between two nodes, and misbehaves on request."""
+    """Stands between two nodes, and misbehaves on request.
 
-    def __init__(self, target: int) -> None:
+    Args:
+        relays: it is seen for what it is, another process; otherwise it passes for the wire between the two.
+    """
+
+    def __init__(self, target: int, *, relays: bool = False) -> None:
         self.target = target
+        self.relays = relays
         self.port = 0
         self.connections = 0
         self.deaf = trio.Event()
@@ -196,8 +243,16 @@ class Proxy:
         task_status.started()
         await trio.serve_listeners(self._handle, listeners)
 
+    async def reach(self) -> trio.SocketStream:
+        """The other end."""
+        return await trio.open_tcp_stream("127.0.0.1", self.target)
+
     def overhear(self, data: bytes) -> None:
         """For subclasses."""
+
+    def bend(self, data: bytes) -> bytes:
+        """For subclasses: what is passed on."""
+        return data
 
     def break_all(self) -> None:
         for scope in self._scopes:
@@ -207,16 +262,21 @@ class Proxy:
         self.connections += 1
         budget = [self.break_after_bytes() if self.break_after_bytes else 1 << 60]
         try:
-            far = await trio.open_tcp_stream("127.0.0.1", self.target)
+            far = await self.reach()
         except OSError:
             near.socket.close()
             return
+        ports = (0, 0)
+        if not self.relays:
+            ports = far.socket.getsockname()[1], self.target
+            _wired[ports] = near.socket.getpeername()[1], self.port
         async with trio.open_nursery() as nursery:
             self._scopes.append(nursery.cancel_scope)
             try:
                 nursery.start_soon(self._pump, near, far, budget, nursery.cancel_scope)
                 await self._pump(far, near, budget, nursery.cancel_scope)
             finally:
+                _wired.pop(ports, None)
                 near.socket.close()
                 far.socket.close()
 
@@ -228,7 +288,7 @@ class Proxy:
                 self.overhear(bytes(data))
                 if self.deaf.is_set():
                     continue
-                await sink.send_all(data[: budget[0]])
+                await sink.send_all(self.bend(bytes(data[: budget[0]])))
                 budget[0] -= len(data)
                 if budget[0] <= 0:
                     break

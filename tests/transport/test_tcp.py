@@ -633,7 +633,7 @@ def test_join_with_another_secret_fails_at_once_with_a_clear_line(caplog: pytest
 
     run(main)
     (record,) = caplog.records
-    assert "it does not know the secret of this one" in record.getMessage()
+    assert "does not know the secret of this one" in record.getMessage()
     assert SECRET.decode() not in record.getMessage()
 
 
