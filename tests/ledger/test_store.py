@@ -121,7 +121,7 @@ def test_a_directory_is_its_owner_s_alone(tmp_path: Path) -> None:
         assert file.stat().st_mode & 0o777 == 0o600
     store.close()
     folder.chmod(0o777)
-    with pytest.raises(LedgerError, match="can be written by everybody"):
+    with pytest.raises(LedgerError, match="everybody can write to"):
         Opener(str(folder))()
     folder.chmod(0o700)
     if os.geteuid() == 0:
