@@ -24,7 +24,7 @@ from hdphrs.errors import LedgerError
 from hdphrs.ledger.entry import FORM, Entry, Label
 from hdphrs.ledger.files import TEMPORARY, Found, LocalFiles, Objects
 from hdphrs.ledger.seal import Seal
-from hdphrs.ledger.store import LABELS_MAX, Complain, Figures, Verdict
+from hdphrs.ledger.store import LABELS_MAX, LOCAL, Complain, Figures, Verdict
 from hdphrs.owned import Distrust, Folder
 from hdphrs.protocol.tasks import MEMO_BYTES
 
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 T = TypeVar("T")
-
-LOCAL: Final = frozenset({"file", "local"})
-"""Protocols that mean files of this machine."""
 
 ATOMIC_PUT: Final = frozenset({"memory", "s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oci"})
 """Protocols whose put is all or nothing."""

@@ -14,11 +14,6 @@ from typing import Final
 from hdphrs.ledger.entry import Damage, Entry, decode_entry, encode_entry
 from hdphrs.ledger.store import Complain
 
-KEY_BYTES: Final = 32
-"""Of a key that we make."""
-KEY_BYTES_MIN: Final = 16
-KEY_BYTES_MAX: Final = 4096
-
 _MAGIC: Final = b"hdphrs signed entry 1\n"
 _SIGNATURE_BYTES: Final = sha256().digest_size
 _HEAD_BYTES: Final = len(_MAGIC) + _SIGNATURE_BYTES
@@ -32,8 +27,7 @@ class Seal:
         Args:
             where: names the ledger in messages.
             key: signs entries; None believes all that are sound, whether they are signed or not.
-            complain: takes a sentence about the first entry that is not signed with the key, and one for each that is
-                damaged.
+            complain: takes a sentence about each entry that is damaged.
         """
         self._where = where
         self._key = key
@@ -60,17 +54,12 @@ class Seal:
                 is_signed = isinstance(blob, bytes) and blob.startswith(_MAGIC)
                 return decode_entry(blob[_HEAD_BYTES:] if is_signed else blob, key)  # type: ignore[index]
             if not isinstance(blob, bytes) or not _is_signed(self._key, key, blob):
-                self._count()
+                self.unsigned += 1
                 return None
             return decode_entry(blob[_HEAD_BYTES:], key)
         except Damage as damage:
             self._complain(f"an entry of {self._where} is damaged ({damage}) and is not used")
             return None
-
-    def _count(self) -> None:
-        self.unsigned += 1
-        if self.unsigned == 1:
-            self._complain(f"an entry of {self._where} is not signed with the key that was given; such are not used")
 
 
 def _is_signed(secret: bytes, key: bytes, blob: bytes) -> bool:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from hdphrs.ledger.entry import Entry, Label
 
 LABELS_MAX = 1_000_000
 """Entries that one run knows of; of more, it knows the newest."""
+
+
+LOCAL: Final = frozenset({"file", "local"})
+"""Protocols that mean files of this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,8 @@ class Verdict:
 class Store(Protocol):
     """One ledger, used by one thread.
 
-    Damage is never an error: what is damaged, or not signed with the key, is not there, and is complained about.  All
+    Damage is never an error: what is damaged is not there, and is complained about; what is not signed with the key is
+    not there, and counted.  All
     methods raise `LedgerError` if the store cannot be used: the server does not answer, the disk is full.  What cannot
     be written may still be read.
     """
@@ -74,6 +79,11 @@ Complain = Callable[[str], None]
 def is_url(location: str) -> bool:
     """Whether this is a URL, and not a directory."""
     return "://" in location
+
+
+def is_here(location: str) -> bool:
+    """Whether this URL means files of this machine, or is none that can be used."""
+    return "::" in location or location.partition("://")[0] in LOCAL
 
 
 def open_store(
