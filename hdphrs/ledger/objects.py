@@ -94,6 +94,7 @@ class ObjectStore:
     def labels(self) -> list[Label]:
         found = sorted(self._list(), key=lambda item: item[1].written_s, reverse=True)
         self._bytes = sum(item.bytes for _, item, _ in found)
+        found = [each for each in found if each[1].bytes <= self._bytes_max]  # nobody fills our memory with one
         self._names = {label.key: item.name for label, item, _ in reversed(found)}
         return [label for label, _, _ in found[:LABELS_MAX]]
 

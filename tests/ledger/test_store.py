@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hdphrs.errors import LedgerError
 from hdphrs.ledger import Entry, open_store
 from hdphrs.ledger.entry import Damage, decode_entry, encode_entry
-from tests.ledger.support import Opener, data_of, entry_of, file_location, memo_of, right
+from tests.ledger.support import BYTES_MAX, Opener, data_of, entry_of, file_location, memo_of, right
 
 
 @pytest.fixture(params=["directory", "file", "memory"])
@@ -140,3 +140,49 @@ def test_what_is_no_place_for_a_ledger_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match="cannot be used"):
         Opener("frob://x")()
     assert data_of(1) != data_of(2)
+
+
+def test_a_ledger_whose_log_or_file_is_removed_meanwhile_keeps_what_is_written_after_that(tmp_path: Path) -> None:
+    """Another run may have set the file aside, or somebody tidied up."""
+    opener = Opener(str(tmp_path / "ledger"))
+    file = tmp_path / "ledger" / "ledger-1.sqlite"
+    store = opener()
+    store.write([entry_of(1)])
+    file.with_name(f"{file.name}-wal").unlink()
+    store.write([entry_of(2)])
+    other = opener()
+    assert right(other, range(9)) >= 1
+    other.close()
+    for suffix in ("", "-wal", "-shm"):
+        file.with_name(file.name + suffix).rename(tmp_path / f"aside{suffix}")
+    other = opener()
+    store.write([entry_of(3)])
+    assert right(other, range(9)) == 1
+    other.close()
+    store.close()
+    assert right(opener(), range(9)) == 1
+    assert opener.complaints == []
+
+
+def test_a_ledger_that_is_closed_is_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
+    opener = Opener(str(tmp_path / "ledger"))
+    store = opener()
+    store.write([entry_of(1)])
+    store.close()
+    for use in (store.labels, lambda: store.read([memo_of(1)]), lambda: store.write([entry_of(2)])):
+        with pytest.raises(LedgerError):
+            use()
+    assert right(opener(), range(9)) == 1
+    assert opener.complaints == []
+
+
+def test_an_object_larger_than_the_ledger_may_be_is_not_read(tmp_path: Path) -> None:
+    """Whoever can write to a bucket could fill the memory of all who read it."""
+    opener = Opener(file_location(tmp_path))
+    opener().write([entry_of(1), entry_of(2)])
+    file = next(file for file in tmp_path.rglob(f"{memo_of(1).hex()}-*"))
+    os.truncate(file, BYTES_MAX + 1)
+    store = opener()
+    assert right(store, range(9)) == 1
+    assert [label.key for label in store.labels()] == [memo_of(2)]
+    assert opener.complaints == []
