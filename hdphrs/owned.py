@@ -49,17 +49,19 @@ class Folder:
         self._descriptor: int | None = descriptor
 
     @classmethod
-    def open(cls, path: str, *, create: bool) -> Folder:
+    def open(cls, path: str, *, create: bool, sticky: bool = False) -> Folder:
         """The folder at an absolute path.
 
         Args:
             create: whether it, and what is missing above it, is made, for this user alone.
+            sticky: whether a sticky bit is enough for it, as it is for those above: others can then add files, but
+                neither remove nor rename those of this user.
 
         Raises:
             Distrust: others can change it, or a folder above it; or it is a symbolic link.
             OSError: it is not there, or it cannot be opened or made.
         """
-        return cls(path, _reach(path, create=create))
+        return cls(path, _reach(path, create=create, sticky=sticky))
 
     def inside(self, name: str, *, create: bool) -> Folder:
         """A folder in this one; as `open`."""
@@ -159,7 +161,7 @@ def read_secret(path: str, bytes_min: int, bytes_max: int) -> bytes:
         OSError: it cannot be read.
     """
     path = os.path.abspath(path)
-    folder = Folder.open(os.path.dirname(path), create=False)
+    folder = Folder.open(os.path.dirname(path), create=False, sticky=True)
     try:
         status = folder.find(os.path.basename(path))
         if status is None:
@@ -175,13 +177,12 @@ def read_secret(path: str, bytes_min: int, bytes_max: int) -> bytes:
         folder.close()
 
 
-def _reach(path: str, *, create: bool) -> int:
+def _reach(path: str, *, create: bool, sticky: bool) -> int:
     """Walk to a folder, and check each one on the way; a descriptor of it."""
     names = [name for name in reversed(path.split("/")) if name]
     links = 0
-    given = len(names)
-    """Names that are still to come of the path itself; others come from links."""
-    here, at = _step(None, "/", "/", is_last=not names), "/"
+    given = len(names)  # still to come of the path itself; others come from links
+    here, at = _step(None, "/", "/", sticky=sticky or bool(names)), "/"
     try:
         while names:
             name = names.pop()
@@ -203,7 +204,7 @@ def _reach(path: str, *, create: bool) -> int:
                 if not target.startswith("/"):
                     continue
                 name, there = "/", "/"
-            following = _step(here, name, there, is_last=not names)
+            following = _step(here, name, there, sticky=sticky or bool(names))
             os.close(here)
             here, at = following, there
         return os.open(".", _LIST, dir_fd=here)
@@ -218,30 +219,29 @@ def _make_missing(here: int, name: str) -> None:
         os.mkdir(name, FOLDER_MODE, dir_fd=here)
 
 
-def _step(here: int | None, name: str, there: str, *, is_last: bool) -> int:
+def _step(here: int | None, name: str, there: str, *, sticky: bool) -> int:
     """Open a folder on the way, and check it: names in it are looked up after that only."""
     descriptor = os.open(name, _REACH, dir_fd=here)
     try:
-        _check(os.fstat(descriptor), there, folder=True, above=not is_last)
+        _check(os.fstat(descriptor), there, folder=True, sticky=sticky)
     except BaseException:
         os.close(descriptor)
         raise
     return descriptor
 
 
-def _check(status: os.stat_result, path: str, *, folder: bool, above: bool = False) -> None:
+def _check(status: os.stat_result, path: str, *, folder: bool, sticky: bool = False) -> None:
     """Raise `Distrust` if others can change what this is about.
 
     Args:
-        above: whether it is a folder above the one that matters: there a sticky bit is enough, as /tmp has it, since
-            others can add files, but neither remove nor rename those of this user.
+        sticky: whether a sticky bit is enough.
     """
     if stat.S_ISLNK(status.st_mode):
         raise _link(path)
     if not (stat.S_ISDIR if folder else stat.S_ISREG)(status.st_mode):
         raise Distrust(f"{path} is no {'directory' if folder else 'regular file'}")
     _check_owner(status, path)
-    if status.st_mode & 0o022 and not (above and status.st_mode & stat.S_ISVTX):
+    if status.st_mode & 0o022 and not (sticky and status.st_mode & stat.S_ISVTX):
         others = "everybody" if status.st_mode & stat.S_IWOTH else "its group"
         raise Distrust(f"{others} can write to {path} (mode {_mode(status)}); chmod go-w {shlex.quote(path)}")
     if not folder and status.st_nlink > 1:

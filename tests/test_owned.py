@@ -48,6 +48,7 @@ def test_a_sticky_folder_is_trusted_above_and_not_as_the_last(top: Path) -> None
     reach(top / "b" / "c")
     with pytest.raises(Distrust, match="everybody can write to"):
         reach(top / "b")
+    Folder.open(str(top / "b"), create=False, sticky=True).make("file")
 
 
 @needs_root
@@ -200,6 +201,12 @@ def test_a_secret_is_this_user_s_alone_and_of_the_right_size(top: Path) -> None:
     for bounds in ((33, 64), (16, 31)):
         with pytest.raises(Distrust, match="has 32 bytes; expected"):
             read_secret(str(file), *bounds)
+    top.chmod(0o1777)
+    assert read_secret(str(file), 16, 64) == bytes(32)
+    top.chmod(0o777)
+    with pytest.raises(Distrust, match="everybody can write to"):
+        read_secret(str(file), 16, 64)
+    top.chmod(0o755)
     (top / "link").symlink_to(file)
     with pytest.raises(Distrust, match="symbolic link"):
         read_secret(str(top / "link"), 16, 64)

@@ -118,7 +118,9 @@ def make_key(path: str) -> None:
 
     path = os.path.abspath(path)
     try:
-        Folder.open(os.path.dirname(path), create=False).make(os.path.basename(path), os.urandom(KEY_BYTES))
+        Folder.open(os.path.dirname(path), create=False, sticky=True).make(
+            os.path.basename(path), os.urandom(KEY_BYTES)
+        )
     except OSError as error:
         raise UsageError(f"cannot make the key {path}: {error.strerror}") from error
     except Distrust as error:

@@ -236,6 +236,7 @@ class SqliteStore:
         SQLite makes files beside its own even to read one that is written ahead, and a full disk has no room for them.
         Alone, it keeps what would be in them in memory; what cannot be changed at all is read without any.
         """
+        self._obstacle = None
         try:
             return self._connect()
         except sqlite3.Error as error:
@@ -342,7 +343,8 @@ class SqliteStore:
             try:
                 return action()
             except (sqlite3.Error, OSError, TypeError, ValueError, OverflowError) as error:
-                if isinstance(error, OSError) or _is_surroundings(error):
+                read_as_it_is = self._obstacle is not None  # another run may be changing it under our eyes
+                if read_as_it_is or isinstance(error, OSError) or _is_surroundings(error):
                     raise LedgerError(f"the ledger {self._file} cannot be {what}: {_text(error)}") from error
                 why = error
             try:

@@ -86,7 +86,7 @@ def test_a_trace_of_somebody_else_neither_runs_anything_nor_steers_a_terminal(st
     header = Header(b"run", True, "host\x1b[2J", 1, 0.0, 0.0, CoreConfig())
     bomb = b"cos\nsystem\n(S'touch %s'\ntR." % bytes(tmp_path / "made")
     exported = Exported(PROGRAM, ((0, Task("f\x1b[2J", child_path(b"", 0), bomb, bomb, True)),))
-    record = Record(0.0, exported, (), (), ())
+    record = Record(0.0, exported, (), (), None)
     trace = first_line(__version__) + encode_header(header) + encode_record(record)
     (tmp_path / "x.trace").write_bytes(trace)
     status, output, errors = start("replay", tmp_path).finish()

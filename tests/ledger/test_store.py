@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from hdphrs.errors import LedgerError
 from hdphrs.ledger import Entry, open_store
 from hdphrs.ledger.entry import Damage, decode_entry, encode_entry
+from hdphrs.ledger.sqlite import SqliteStore
 from tests.ledger.support import BYTES_MAX, Opener, data_of, entry_of, file_location, memo_of, right
 
 
@@ -186,3 +188,42 @@ def test_an_object_larger_than_the_ledger_may_be_is_not_read(tmp_path: Path) -> 
     assert right(store, range(9)) == 1
     assert [label.key for label in store.labels()] == [memo_of(2)]
     assert opener.complaints == []
+
+
+@pytest.mark.parametrize("name", ["a b", "a?mode=ro", "a%20b", "a#b", "ä\u2028", "a:b"])
+def test_a_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
+    opener = Opener(str(tmp_path / name))
+    store = opener()
+    store.write([entry_of(1)])
+    store.close()
+    assert sorted(path.name for path in (tmp_path / name).iterdir()) == ["ledger-1.sqlite"]
+    assert right(opener(), range(9)) == 1
+    assert opener.complaints == []
+
+
+def test_a_file_that_is_read_as_it_is_is_never_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing could be written, so it was opened without locks: what looks damaged may be another run at work."""
+    opener = Opener(str(tmp_path / "ledger"))
+    file = tmp_path / "ledger" / "ledger-1.sqlite"
+    store = opener()
+    store.write([entry_of(number) for number in range(50)])
+    store.close()
+    error = sqlite3.OperationalError("database or disk is full")
+    error.sqlite_errorcode = sqlite3.SQLITE_FULL
+
+    def refuse(_: SqliteStore) -> sqlite3.Connection:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SqliteStore, "_connect", refuse)
+        store = opener()
+        assert right(store, range(99)) == 50
+        sound = file.read_bytes()
+        file.write_bytes(sound[:5000] + bytes(len(sound) - 5000))
+        with pytest.raises(LedgerError):
+            store.read([memo_of(number) for number in range(50)])
+            store.labels()
+        file.write_bytes(sound)
+        store.close()
+    assert [path.name for path in (tmp_path / "ledger").iterdir()] == ["ledger-1.sqlite"]
+    assert right(opener(), range(99)) == 50
