@@ -211,7 +211,8 @@ def test_a_file_that_is_read_as_it_is_is_never_set_aside(tmp_path: Path, monkeyp
     error = sqlite3.OperationalError("database or disk is full")
     error.sqlite_errorcode = sqlite3.SQLITE_FULL
 
-    def refuse(_: SqliteStore) -> sqlite3.Connection:
+    def refuse(store: SqliteStore) -> sqlite3.Connection:
+        store._check_files()
         raise error
 
     sound = file.read_bytes()
