@@ -10,6 +10,11 @@ _STDERR = 2
 _BREAK = re.compile(r"\s*[\n\r\v\f]\s*")
 
 
+def plain(text: str) -> str:
+    """A text from elsewhere without anything that would steer a terminal: that is shown as escape sequences."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
 def say(line: str) -> None:
     """Print one line, whatever breaks are in it; the write is one, so that lines of several processes do not mix."""
     with contextlib.suppress(OSError):  # closed, or nobody reads it

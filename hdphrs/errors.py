@@ -75,7 +75,10 @@ class RootLostError(HdphrsError):
 
 
 class LedgerError(HdphrsError):
-    """A ledger cannot be used: no space, no permission, no answer; the run goes on without it."""
+    """A ledger cannot be used, or only be read: no space, no permission, no answer, or others can change it.
+
+    The run goes on with what it can read.
+    """
 
 
 class StartError(HdphrsError):

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from hdphrs.console import say
+from hdphrs.console import plain, say
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,11 @@ def test_nobody_need_hear_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(os, "write", refuse)
     say("nothing")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("naïve f(x)", "naïve f(x)"), ("a\x1b[2J\x07\nb", r"a\x1b[2J\x07\nb"), ("\u202e\udcff\x9b", r"\u202e\udcff\x9b")],
+)
+def test_a_text_from_elsewhere_does_not_steer_a_terminal(text: str, shown: str) -> None:
+    assert plain(text) == shown

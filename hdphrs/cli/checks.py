@@ -73,7 +73,7 @@ def check_ledger(location: str) -> str:
     """
     from hdphrs.console import say
     from hdphrs.errors import LedgerError
-    from hdphrs.ledger import is_url, open_store
+    from hdphrs.ledger import is_here, is_url, open_store
     from hdphrs.wire.settings import ledger_location
 
     place = ledger_location(location)
@@ -83,12 +83,28 @@ def check_ledger(location: str) -> str:
 
         if find_spec("fsspec") is None:
             raise UsageError(f"--ledger {location} needs fsspec: pip install 'hdphrs[url]'")
-        return place
+        if not is_here(place):
+            return place
     try:
         open_store(place, LEDGER_BYTES_MAX, say).close()
     except LedgerError as error:
         raise UsageError(f"--ledger {location}: {error}") from error
     return place
+
+
+def check_ledger_key(path: str) -> bytes:
+    """The key of the ledger.
+
+    Raises:
+        UsageError: it cannot be read, others can read or change it, or it is too short.
+    """
+    from hdphrs.errors import LedgerError
+    from hdphrs.wire.settings import read_ledger_key
+
+    try:
+        return read_ledger_key(path)
+    except LedgerError as error:
+        raise UsageError(f"--ledger-key {path}: {error}") from error
 
 
 def check_exclusive(given: dict[str, bool], *groups: tuple[str, ...]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from hdphrs.console import plain
 from hdphrs.errors import ProtocolError, UsageError
 
 
@@ -21,7 +22,7 @@ def replay(folder: str) -> int:
     try:
         verdict = replay_run(folder)
     except ProtocolError as error:
-        raise UsageError(str(error)) from error
+        raise UsageError(plain(str(error))) from error
     for line in (*verdict.tally.table(), *verdict.sentences()):
-        click.echo(line)
+        click.echo(plain(line))
     return 0 if verdict.conforming else 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hdphrs.cli.checks import check_exclusive, check_ledger, check_program, check_report, check_trace
+from hdphrs.cli.checks import check_exclusive, check_ledger, check_ledger_key, check_program, check_report, check_trace
 from hdphrs.cli.values import command_words, hourly, memory, silence, size, span, times
 from hdphrs.cluster.hosts import LOCALHOST, SLOTS_MAX, Host, read_hosts
 from hdphrs.cluster.plan import NodePlan, plan_nodes
@@ -17,6 +17,7 @@ from hdphrs.errors import UsageError
 from hdphrs.records import dataclass
 from hdphrs.wire.settings import (
     ADVICE_VARIABLE,
+    LEDGER_KEY_VARIABLE,
     LEDGER_VARIABLE,
     OUTPUT_VARIABLE,
     PREFIXED,
@@ -52,6 +53,7 @@ class Asked:
     trace_protocol: str | None
     ledger: str | None
     ledger_max: int | None
+    ledger_key: str | None
     ssh: str
     attempts: int
     memory_max: int | None
@@ -133,6 +135,13 @@ class Asked:
     metavar="2G",
     help="What the ledger may hold, 1G by default; what is of least use goes first.",
 )
+@click.option(
+    "--ledger-key",
+    envvar=LEDGER_KEY_VARIABLE,
+    metavar="FILE",
+    help="Sign what is kept with the key in FILE, and use only what is signed with it (hdphrs ledger key makes one); "
+    f"also {LEDGER_KEY_VARIABLE}.",
+)
 @click.option("--ssh", metavar="COMMAND", default="ssh", help="How to reach another host; ssh by default.")
 @click.option(
     "--attempts",
@@ -191,6 +200,7 @@ def run_program(asked: Asked) -> int:
     report = None if asked.report is None else check_report(asked.report)
     trace = None if asked.trace_protocol is None else check_trace(asked.trace_protocol)
     ledger = None if not asked.ledger else check_ledger(asked.ledger)
+    ledger_key = None if ledger is None or not asked.ledger_key else check_ledger_key(asked.ledger_key)
     ssh = command_words(asked.ssh, "--ssh")
 
     from hdphrs.cluster.options import RunOptions
@@ -212,6 +222,7 @@ def run_program(asked: Asked) -> int:
         report=report,
         trace=trace,
         ledger=ledger,
+        ledger_key=ledger_key,
         ledger_bytes_max=LEDGER_BYTES_MAX if asked.ledger_max is None else asked.ledger_max,
         advice=asked.advice,
         explain=asked.explain,

@@ -104,6 +104,7 @@ def brief_nodes(options: RunOptions, root: RootDescriptors) -> list[NodeSettings
         report=options.report,
         ledger_location=options.ledger,
         ledger_bytes_max=options.ledger_bytes_max,
+        ledger_key=options.ledger_key,
         root_addresses=(),
         root_host="",
         root_slots=0,

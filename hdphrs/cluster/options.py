@@ -37,6 +37,7 @@ class RunOptions:
     ledger: str | None = None
     """The absolute path or the URL of the ledger."""
     ledger_bytes_max: int = LEDGER_BYTES_MAX
+    ledger_key: bytes | None = None
     advice: bool = True
     explain: bool = False
     prefixed: Streams = Streams.NONE

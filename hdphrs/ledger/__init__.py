@@ -8,6 +8,6 @@ results are worth it and what becomes of them, see `hdphrs.node.ledger`; how a c
 from __future__ import annotations
 
 from hdphrs.ledger.entry import Damage, Entry, Label
-from hdphrs.ledger.store import Store, is_url, open_store
+from hdphrs.ledger.store import Store, is_here, is_url, open_store
 
-__all__ = ["Damage", "Entry", "Label", "Store", "is_url", "open_store"]
+__all__ = ["Damage", "Entry", "Label", "Store", "is_here", "is_url", "open_store"]

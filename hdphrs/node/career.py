@@ -301,6 +301,7 @@ def _book(settings: NodeSettings, driver: Driver, program: NodeLink) -> Book | N
         deliver=deliver,
         say=say,
         counters=driver.core.counters,
+        key=settings.ledger_key,
     )
     driver.on_outcome = book.on_outcome
     driver.core.pieces.on_keep = book.on_piece

@@ -4,7 +4,8 @@ What lives here: `Book`, which stands between the program and the core.  A task 
 to the core; one of which an earlier run has left parts gets there behind these parts.  What becomes of results that
 arrive is none of the core's business either: they are noted, and written in batches by another thread.
 
-Nothing in here can end a run.  A ledger that cannot be used is turned off, with one line; damage is told of once.
+Nothing in here can end a run.  A ledger that cannot be used is turned off, with one line.  One that cannot be written
+is still read, with one line, and one at the end that says how much is not in it.  Damage is told of once.
 """
 
 from __future__ import annotations
@@ -37,10 +38,13 @@ CLOSE_S = 10.0
 PENDING_BYTES_MAX = 64 << 20
 """Results that wait to be written; if it is more, the store is too slow for this run, and misses some."""
 
+RETRY_S = 5.0
+"""How long results wait when the store could not be written, until that is tried once more."""
+
 READ_MAX = 256
 """Entries that are read at a time."""
 
-COUNTERS = ("ledger_hits", "ledger_parts", "ledger_written", "ledger_missed")
+COUNTERS = ("ledger_hits", "ledger_parts", "ledger_written", "ledger_missed", "ledger_unsigned")
 
 
 class Book:
@@ -55,6 +59,7 @@ class Book:
         deliver: Callable[[int, Outcome], None],
         say: Callable[[str], None],
         counters: dict[str, int],
+        key: bytes | None = None,
     ) -> None:
         """
         Args:
@@ -63,6 +68,7 @@ class Book:
             deliver: fills a future of the program.
             say: prints a line for the user.
             counters: where to count.
+            key: as for `open_store`.
         """
         self._location = location
         self._bytes_max = bytes_max
@@ -70,10 +76,14 @@ class Book:
         self._deliver = deliver
         self._say = say
         self._counters = counters
+        self._key = key
         counters.update(dict.fromkeys(COUNTERS, 0))
         self._store: Store | None = None
         self._one_at_a_time = trio.CapacityLimiter(1)
-        self._warned = False
+        self._said: set[str] = set()
+        """Matters of which one line is enough."""
+        self._is_refused = False
+        """Whether the store could not be written the last time."""
         self._shelves = Shelves(())
         self._tasks: dict[int, Task] = {}
         """By slot, those of the program that run."""
@@ -93,7 +103,7 @@ class Book:
         """Open the store, and find out what is there."""
 
         def find() -> tuple[Store, list[Label]]:
-            store = open_store(self._location, self._bytes_max, self._complain)
+            store = open_store(self._location, self._bytes_max, self._complain, key=self._key)
             return store, store.labels()
 
         found = await self._do(find)
@@ -109,17 +119,23 @@ class Book:
             self.opened.set()
             while True:
                 await self._noted.wait()
-                await trio.sleep(BATCH_S)
+                await trio.sleep(RETRY_S if self._is_refused else BATCH_S)
                 await self._write()
 
     async def close(self) -> None:
         """Write what is left."""
         with trio.move_on_after(CLOSE_S) as scope:
             await self._write()
-            if self._store is not None:
-                await self._do(self._store.close)
+            store, self._store = self._store, None
+            if store is not None:
+                await self._do(store.close)
         if scope.cancelled_caught:
             self._say(f"the ledger {self._location} is too slow: the last results are not in it")
+        self._counters["ledger_missed"] += len(self._pending)
+        missed = self._counters["ledger_missed"]
+        if missed:
+            results = "1 result" if missed == 1 else f"{missed} results"
+            self._say(f"{results} of this run could not be written to the ledger {self._location}")
 
     # ---- the program's tasks ---------------------------------------------------------------------------------
 
@@ -171,7 +187,10 @@ class Book:
             keys = self._shelves.of(task)
         size = 0
         for start in range(0, len(keys), READ_MAX):
-            entries = await self._read(keys[start : start + READ_MAX])
+            asked = keys[start : start + READ_MAX]
+            entries = await self._read(asked)
+            for key in {*asked} - {entry.key for entry in entries}:
+                self._shelves.forget(key)
             size += sum(len(entry.data) for entry in entries)
             self._counters["ledger_parts"] += len(entries)
             self._handle([Kept(tuple(_piece(entry, task) for entry in entries))])
@@ -182,7 +201,13 @@ class Book:
 
     async def _read(self, keys: Sequence[bytes]) -> list[Entry]:
         store = self._store
-        return [] if store is None else await self._do(partial(_fetch, store, keys)) or []
+        if store is None:
+            return []
+        entries = await self._do(partial(_fetch, store, keys)) or []
+        self._counters["ledger_unsigned"] = store.unsigned
+        if store.unsigned and not self._said_before("unsigned"):
+            self._say(f"the ledger {self._location} holds entries without the signature of its key; they are not used")
+        return entries
 
     # ---- results ---------------------------------------------------------------------------------------------
 
@@ -226,10 +251,24 @@ class Book:
         batch, self._pending, self._pending_bytes, self._noted = self._pending, [], 0, trio.Event()
         spoilt, self._spoilt = self._spoilt, []
         store = self._store
-        if spoilt and store is not None:  # before what is new, which may be one of them, computed again
-            await self._do(partial(store.remove, spoilt))
-            store = self._store
-        if batch and store is not None and await self._do(partial(_write, store, batch)):
+        if store is None or not (batch or spoilt):
+            return
+        try:
+            if spoilt:  # before what is new, which may be one of them, computed again
+                await self._in_turn(partial(store.remove, spoilt))
+                spoilt = []
+            if batch:
+                await self._in_turn(partial(store.write, batch))
+        except LedgerError as error:
+            if not self._said_before("refused"):
+                self._say(f"{error}; this run goes on, and its results are not kept as long as that is so")
+            self._is_refused = True
+            self._spoilt = spoilt + self._spoilt
+            self._pending = batch + self._pending
+            self._pending_bytes += sum(len(entry.data) for entry in batch)
+            self._noted.set()
+        else:
+            self._is_refused = False
             self._counters["ledger_written"] += len(batch)
 
     # ---- the store -------------------------------------------------------------------------------------------
@@ -237,17 +276,25 @@ class Book:
     async def _do(self, action: Callable[[], T]) -> T | None:
         """Do something with the store in another thread; None if that turns out to be impossible."""
         try:
-            return await trio.to_thread.run_sync(action, abandon_on_cancel=True, limiter=self._one_at_a_time)
+            return await self._in_turn(action)
         except LedgerError as error:
             self._store = None
             self._pending.clear()
-            self._say(f"{error}; this run goes on without it")
+            if not self._said_before("off"):  # others may have waited for their turn meanwhile
+                self._say(f"{error}; this run goes on without it")
             return None
 
+    async def _in_turn(self, action: Callable[[], T]) -> T:
+        return await trio.to_thread.run_sync(action, abandon_on_cancel=True, limiter=self._one_at_a_time)
+
     def _complain(self, sentence: str) -> None:
-        if not self._warned:
-            self._warned = True
+        if not self._said_before("damaged"):
             self._say(sentence)
+
+    def _said_before(self, matter: str) -> bool:
+        was_said = matter in self._said
+        self._said.add(matter)
+        return was_said
 
 
 class Shelves:
@@ -301,11 +348,6 @@ class Shelves:
 
 def _fetch(store: Store, keys: Sequence[bytes]) -> list[Entry]:
     return [replace(entry, data=bulk_of(entry.data)) for entry in store.read(keys)]
-
-
-def _write(store: Store, batch: Sequence[Entry]) -> bool:
-    store.write(batch)
-    return True
 
 
 def _outcome(entry: Entry) -> Outcome:

@@ -42,6 +42,8 @@ COUNTERS = {
     "ledger_hits": "Tasks of the program that the ledger has answered (root).",
     "ledger_parts": "Finished parts of other tasks that came from the ledger (root).",
     "ledger_written": "Results that have been written to the ledger (root).",
+    "ledger_missed": "Results that could not be written to the ledger (root).",
+    "ledger_unsigned": "Entries of the ledger that were not used, for lack of the signature of its key (root).",
     "doubled": "Tasks started once more because they took long (--speculate).",
     "orphans": "Sparks dropped because their supervisor was gone.",
 }

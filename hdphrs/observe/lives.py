@@ -131,6 +131,8 @@ def _paths(folder: str) -> list[Path]:
 def _read(path: Path) -> Life | None:
     """None for a node that was killed before it had begun."""
     try:
+        if not path.is_file():  # reading from a pipe would wait for whoever writes to it
+            raise UsageError(f"cannot read the trace {path}: it is not a regular file")
         file = TraceFile(str(path), path.read_bytes(), __version__)
     except OSError as error:
         raise UsageError(f"cannot read the trace {path}: {error.strerror}") from error

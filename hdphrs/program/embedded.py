@@ -15,15 +15,19 @@ import weakref
 from functools import partial
 
 from hdphrs.config import LEDGER_END_S
+from hdphrs.console import say
+from hdphrs.errors import LedgerError
 from hdphrs.program.port import ProgramPort
 from hdphrs.wire.local import Link
 from hdphrs.wire.settings import (
     ADVICE_VARIABLE,
+    LEDGER_KEY_VARIABLE,
     LEDGER_VARIABLE,
     OUTPUT_VARIABLE,
     NodeSettings,
     ledger_location,
     prefixed_streams,
+    read_ledger_key,
     start_node,
 )
 
@@ -42,7 +46,7 @@ class EmbeddedNode:
         """
         self.slots = slots
         ours, theirs = socket.socketpair()
-        ledger = ledger_location(os.environ.get(LEDGER_VARIABLE))
+        ledger, key = _ledger()
         with theirs:
             settings = NodeSettings(
                 root=True,
@@ -53,6 +57,7 @@ class EmbeddedNode:
                 program_path=tuple(os.path.abspath(entry) for entry in sys.path),
                 ledger=ledger is not None,
                 ledger_location=ledger,
+                ledger_key=key,
                 advice=os.environ.get(ADVICE_VARIABLE) != "0",
                 prefixed=prefixed_streams(os.environ.get(OUTPUT_VARIABLE), for_people=_is_for_people()),
             )
@@ -86,6 +91,19 @@ class EmbeddedNode:
         except subprocess.TimeoutExpired:
             return "does not answer any more"
         return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+
+
+def _ledger() -> tuple[str | None, bytes | None]:
+    """The ledger that the environment names, and the key in the file that it names; no ledger without a key that is
+    wanted, since then its entries would be believed unsigned."""
+    location, path = ledger_location(os.environ.get(LEDGER_VARIABLE)), os.environ.get(LEDGER_KEY_VARIABLE)
+    if location is None or not path:
+        return location, None
+    try:
+        return location, read_ledger_key(path)
+    except LedgerError as error:
+        say(f"{error}; this run goes on without its ledger")
+        return None, None
 
 
 def _is_for_people() -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from enum import IntEnum
 from typing import IO, Any
 
 from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, GRACE_S, JOIN_DEADLINE_S, LEDGER_BYTES_MAX, WIRE_VERSION
-from hdphrs.errors import ProtocolError, StartError
+from hdphrs.errors import LedgerError, ProtocolError, StartError
 from hdphrs.records import dataclass
 from hdphrs.wire.framing import HEADER_BYTES, FrameDecoder, encode_frame
 from hdphrs.wire.stacks import room_for_children
@@ -64,6 +65,12 @@ ADVICE_VARIABLE = "HDPHRS_ADVICE"
 
 LEDGER_VARIABLE = "HDPHRS_LEDGER"
 """Names the ledger of a run for which --ledger is not given."""
+
+LEDGER_KEY_VARIABLE = "HDPHRS_LEDGER_KEY"
+"""Names the file with the key of the ledger where --ledger-key is not given; the key itself is in no environment."""
+
+LEDGER_KEY_BYTES_MIN = 16
+LEDGER_KEY_BYTES_MAX = 4096
 
 SETTINGS_BYTES_MAX = 64 << 20
 
@@ -141,6 +148,8 @@ class NodeSettings:
     ledger_location: str | None = None
     """Root: the directory or URL of the ledger."""
     ledger_bytes_max: int = LEDGER_BYTES_MAX
+    ledger_key: bytes | None = None
+    """Root: what signs the entries of the ledger; None for entries that are believed as they are."""
     advice: bool = True
     """Whether to give hints (decision 23)."""
     explain: bool = False
@@ -154,6 +163,7 @@ class NodeSettings:
         """In a process that is to know them no more."""
         object.__setattr__(self, "secret", b"")
         object.__setattr__(self, "credentials", None)
+        object.__setattr__(self, "ledger_key", None)
 
 
 def _versions() -> dict[str, Any]:
@@ -222,6 +232,25 @@ def ledger_location(given: str | None) -> str | None:
     if not given:
         return None
     return given if "://" in given else os.path.abspath(given)
+
+
+def read_ledger_key(path: str) -> bytes:
+    """The key of a ledger, from its file.
+
+    Raises:
+        LedgerError: it cannot be read, others can read or change it, or it is too short.
+    """
+    from hdphrs.owned import Distrust, read_secret  # few runs have a key
+
+    try:
+        return read_secret(path, LEDGER_KEY_BYTES_MIN, LEDGER_KEY_BYTES_MAX)
+    except FileNotFoundError as error:
+        how = f"make one: hdphrs ledger key {shlex.quote(path)}"
+        raise LedgerError(f"the key of the ledger cannot be read: there is no file {path}; {how}") from error
+    except OSError as error:
+        raise LedgerError(f"the key of the ledger, {path}, cannot be read: {error.strerror}") from error
+    except Distrust as error:
+        raise LedgerError(f"the key of the ledger cannot be trusted: {error}") from error
 
 
 def usable_cores() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import socket
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from hdphrs.cluster.briefing import RootDescriptors, brief_nodes
 from hdphrs.cluster.options import RunOptions
 from hdphrs.cluster.plan import NodePlan
 from hdphrs.config import JOIN_DEADLINE_S
+from hdphrs.wire.settings import encode_settings, read_settings
 from hdphrs.wire.sockets import address_of, listen_abstract
 from tests.cluster.support import write_program
 
@@ -82,6 +84,17 @@ def test_nodes_of_one_host_are_told_the_name_under_which_the_root_listens(
         assert second.root_addresses == (address_of(listener),)
         assert [node.bind for node in (first, second)] == ["@hdphrs-test"] * 2
         assert first.credentials is None
+
+
+def test_the_key_of_the_ledger_is_the_root_s_alone_and_no_scheduler_has_it(
+    options: RunOptions, root: RootDescriptors
+) -> None:
+    first, second = brief_nodes(replace(options, ledger="/some/ledger", ledger_key=bytes(16)), root)
+    assert (first.ledger_location, first.ledger_key) == ("/some/ledger", bytes(16))
+    assert (second.ledger, second.ledger_location, second.ledger_key) == (True, None, None)
+    assert read_settings(io.BytesIO(encode_settings(first))).ledger_key == bytes(16)
+    first.forget_secrets()
+    assert first.ledger_key is None
 
 
 def test_two_runs_have_different_secrets(options: RunOptions, root: RootDescriptors) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from collections import Counter
 from pathlib import Path
@@ -225,13 +226,18 @@ def test_a_damaged_or_useless_ledger_costs_one_line_and_nothing_else(cluster: Cl
     assert completed.stderr.endswith("cannot be used: it is no directory\n")
 
 
-def test_a_full_disk_turns_the_ledger_off_with_one_line(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_costs_two_lines_and_what_is_in_the_ledger_is_used(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A file may not become larger than a limit; the signal that tells so is ignored by Python."""
     program = write(cluster, program=PROGRAM.replace("N = 600", "N = 40"))
+    assert cluster.run(*options(cluster, program, "program")).stderr == ""
+    assert count(cluster) == 40
+    write(cluster, program=PROGRAM.replace("N = 600", "N = 160"))
     limited = cluster.write(
         f"""
         import resource, runpy, sys
-        resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (34_000, 34_000))
         sys.argv = ["hdphrs", "run", "--cores", "1", "--ledger", {str(cluster.folder / "ledger")!r},
                     {str(program)!r}, "program"]
         runpy.run_module("hdphrs", run_name="__main__")
@@ -240,6 +246,114 @@ def test_a_full_disk_turns_the_ledger_off_with_one_line(cluster: Cluster, monkey
     )
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     completed = cluster.run(limited, python=True)
-    assert completed.stdout == f"{sum(range(40))}\n", completed.stderr
-    (line,) = completed.stderr.splitlines()
-    assert line.endswith("this run goes on without it")
+    assert completed.stdout == f"{sum(range(160))}\n", completed.stderr
+    first, last = completed.stderr.splitlines()
+    assert "cannot be written: " in first
+    assert first.endswith("; this run goes on, and its results are not kept as long as that is so")
+    assert re.fullmatch(r"hdphrs: \d+ results of this run could not be written to the ledger .*", last)
+    assert count(cluster) == 160
+
+
+DELETING = """
+    import os
+    import shutil
+    import sys
+    import time
+    import hdphrs
+
+    def work(number):
+        time.sleep(0.01)
+        return number
+
+    print(sum(map(hdphrs.get, [hdphrs.spawn(work, number) for number in range(20)])))
+    shutil.rmtree(sys.argv[1])
+    print(sum(map(hdphrs.get, [hdphrs.spawn(work, number) for number in range(20, 60)])))
+"""
+
+
+def test_a_ledger_that_is_deleted_during_a_run_costs_two_lines(cluster: Cluster) -> None:
+    program, folder = cluster.write(DELETING), cluster.folder / "ledger"
+    completed = cluster.run("--ledger", folder, program, folder)
+    assert (completed.returncode, completed.stdout) == (0, f"{sum(range(20))}\n{sum(range(20, 60))}\n")
+    first, last = completed.stderr.splitlines()
+    assert first.startswith(f"hdphrs: the ledger {folder} has been deleted; this run goes on")
+    assert last.endswith(f"results of this run could not be written to the ledger {folder}")
+    assert not folder.exists()
+
+
+LOOKING = """
+    import sys
+    from pathlib import Path
+    import hdphrs
+    from helper import work
+
+    def told(pid):
+        "What anybody who may look sees of a process."
+        try:
+            return (pid / "cmdline").read_bytes() + (pid / "environ").read_bytes()
+        except OSError:
+            return b""
+
+    LOG = sys.argv[0] + ".log"
+    print(sum(map(hdphrs.get, [hdphrs.spawn(work, LOG, number) for number in range(20)])))
+    print(sum(b"seventeen-or-more" in told(pid) for pid in Path("/proc").glob("[0-9]*")))
+"""
+
+
+@pytest.mark.parametrize("python", [False, True])
+def test_with_a_key_only_what_is_signed_is_found_again_and_no_process_tells_the_key(
+    cluster: Cluster, python: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = cluster.folder / "key"
+    key.write_bytes(b"seventeen-or-more bytes")
+    key.chmod(0o600)
+    monkeypatch.setenv("HDPHRS_LEDGER", str(cluster.folder / "ledger"))
+    program = write(cluster, program=LOOKING)
+
+    def run() -> tuple[str, int]:
+        before = count(cluster)
+        completed = cluster.run(program, python=python)
+        assert (completed.returncode, completed.stdout) == (0, f"{sum(range(20))}\n0\n"), completed.stderr
+        return completed.stderr, count(cluster) - before
+
+    assert run() == ("", 20)
+    assert run() == ("", 0)
+    monkeypatch.setenv("HDPHRS_LEDGER_KEY", str(key))
+    why = "holds entries without the signature of its key; they are not used"
+    line = f"hdphrs: the ledger {cluster.folder}/ledger {why}\n"
+    assert run() == (line, 20)
+    assert run() == ("", 0)
+    key.write_bytes(b"seventeen-or-more other bytes")
+    assert run() == (line, 20)
+    monkeypatch.delenv("HDPHRS_LEDGER_KEY")
+    assert run() == ("", 0)
+
+
+def test_without_the_key_that_is_wanted_there_is_no_ledger(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = cluster.folder / "key"
+    key.write_bytes(bytes(32))
+    key.chmod(0o644)
+    monkeypatch.setenv("HDPHRS_LEDGER", str(cluster.folder / "ledger"))
+    monkeypatch.setenv("HDPHRS_LEDGER_KEY", str(key))
+    program = write(cluster, program=LOOKING)
+    why = f"the key of the ledger cannot be trusted: others can read {key} (mode 0644); chmod 600 {key}"
+    completed = cluster.run(program, python=True)
+    assert (completed.returncode, completed.stdout) == (0, f"{sum(range(20))}\n0\n")
+    assert completed.stderr == f"hdphrs: {why}; this run goes on without its ledger\n"
+    assert not (cluster.folder / "ledger").exists()
+    completed = cluster.run(program)
+    assert (completed.returncode, completed.stdout) == (2, "")
+    assert completed.stderr == f"hdphrs: --ledger-key {key}: {why}\n"
+
+
+def test_a_log_that_others_may_have_planted_is_not_believed(cluster: Cluster) -> None:
+    """The attack: a group may write to the folder, and one of it has left a log with another value."""
+    program = write(cluster, program=LOOKING)
+    arguments, folder = options(cluster, program), cluster.folder / "ledger"
+    assert cluster.run(*arguments).returncode == 0
+    (folder / "ledger-1.sqlite-wal").write_bytes(b"planted")
+    folder.chmod(0o770)
+    completed = cluster.run(*arguments)
+    assert (completed.returncode, completed.stdout) == (2, "")
+    why = f"its group can write to {folder} (mode 0770); chmod go-w {folder}"
+    assert completed.stderr == f"hdphrs: --ledger {folder}: the ledger {folder} cannot be trusted: {why}\n"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.ledger.support import Opener, entry_of, memo_of, right
+from hdphrs.ledger import Entry, open_store
+from tests.ledger.support import BYTES_MAX, Opener, entry_of, memo_of, right
 
 boto3 = pytest.importorskip("boto3")
 moto_server = pytest.importorskip("moto.server")
@@ -57,6 +58,31 @@ def test_an_s3_holds_a_ledger(bucket: str) -> None:
     assert len(opener.complaints) == 1
     assert second.shrink(0) == 20
     assert right(opener(), range(30)) == 0
+
+
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning", "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+def test_with_a_key_nobody_plants_a_value_in_a_shared_bucket(bucket: str) -> None:
+    """Whoever can write to it has an object of his own, and one of ours under the name of another call."""
+    key = bytes(range(32))
+    complaints: list[str] = []
+    store = open_store(bucket, BYTES_MAX, complaints.append, key=key)
+    store.write([entry_of(number) for number in range(5)])
+    planted = Entry(memo_of(7), memo_of(7), b"\1", "f", 1.0, b"planted")
+    open_store(bucket, BYTES_MAX, complaints.append).write([planted])
+    client = boto3.client("s3")
+    names = {found["Key"] for found in client.list_objects_v2(Bucket="ledgers")["Contents"]}
+    one, other = (next(name for name in names if f"/{memo_of(number).hex()}-" in name) for number in (1, 2))
+    client.copy_object(Bucket="ledgers", Key=one, CopySource={"Bucket": "ledgers", "Key": other})
+    store = open_store(bucket, BYTES_MAX, complaints.append, key=key)
+    assert right(store, range(10)) == 4
+    assert store.unsigned == 2
+    verdict = store.verify(remove=True)
+    assert (verdict.sound, verdict.damaged, verdict.unsigned) == (4, 0, 2)
+    assert store.figures().entries == 4
+    assert store.shrink(0) == 4
+    assert complaints == []
 
 
 def write_some(location: str, writer: int) -> None:

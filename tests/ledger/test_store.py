@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 from hdphrs.errors import LedgerError
 from hdphrs.ledger import Entry, open_store
 from hdphrs.ledger.entry import Damage, decode_entry, encode_entry
-from tests.ledger.support import Opener, data_of, entry_of, file_location, memo_of, right
+from hdphrs.ledger.sqlite import SqliteStore
+from tests.ledger.support import BYTES_MAX, Opener, data_of, entry_of, file_location, memo_of, right
 
 
 @pytest.fixture(params=["directory", "file", "memory"])
@@ -132,7 +134,7 @@ def test_a_directory_is_its_owner_s_alone(tmp_path: Path) -> None:
         assert file.stat().st_mode & 0o777 == 0o600
     store.close()
     folder.chmod(0o777)
-    with pytest.raises(LedgerError, match="can be written by everybody"):
+    with pytest.raises(LedgerError, match="everybody can write to"):
         Opener(str(folder))()
     folder.chmod(0o700)
     if os.geteuid() == 0:
@@ -151,3 +153,91 @@ def test_what_is_no_place_for_a_ledger_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match="cannot be used"):
         Opener("frob://x")()
     assert data_of(1) != data_of(2)
+
+
+def test_a_ledger_whose_log_or_file_is_removed_meanwhile_keeps_what_is_written_after_that(tmp_path: Path) -> None:
+    """Another run may have set the file aside, or somebody tidied up."""
+    opener = Opener(str(tmp_path / "ledger"))
+    file = tmp_path / "ledger" / "ledger-1.sqlite"
+    store = opener()
+    store.write([entry_of(1)])
+    file.with_name(f"{file.name}-wal").unlink()
+    store.write([entry_of(2)])
+    other = opener()
+    assert right(other, range(9)) >= 1
+    other.close()
+    for suffix in ("", "-wal", "-shm"):
+        file.with_name(file.name + suffix).rename(tmp_path / f"aside{suffix}")
+    other = opener()
+    store.write([entry_of(3)])
+    assert right(other, range(9)) == 1
+    other.close()
+    store.close()
+    assert right(opener(), range(9)) == 1
+    assert opener.complaints == []
+
+
+def test_a_ledger_that_is_closed_is_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
+    opener = Opener(str(tmp_path / "ledger"))
+    store = opener()
+    store.write([entry_of(1)])
+    store.close()
+    for use in (store.labels, lambda: store.read([memo_of(1)]), lambda: store.write([entry_of(2)])):
+        with pytest.raises(LedgerError):
+            use()
+    assert right(opener(), range(9)) == 1
+    assert opener.complaints == []
+
+
+def test_an_object_larger_than_the_ledger_may_be_is_not_read(tmp_path: Path) -> None:
+    """Whoever can write to a bucket could fill the memory of all who read it."""
+    opener = Opener(file_location(tmp_path))
+    opener().write([entry_of(1), entry_of(2)])
+    file = next(file for file in tmp_path.rglob(f"{memo_of(1).hex()}-*"))
+    os.truncate(file, BYTES_MAX + 1)
+    store = opener()
+    assert right(store, range(9)) == 1
+    assert [label.key for label in store.labels()] == [memo_of(2)]
+    assert opener.complaints == []
+
+
+@pytest.mark.parametrize("name", ["a b", "a?mode=ro", "a%20b", "a#b", "ä\u2028", "a:b"])
+def test_a_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
+    opener = Opener(str(tmp_path / name))
+    store = opener()
+    store.write([entry_of(1)])
+    store.close()
+    assert sorted(path.name for path in (tmp_path / name).iterdir()) == ["ledger-1.sqlite"]
+    assert right(opener(), range(9)) == 1
+    assert opener.complaints == []
+
+
+def test_a_file_that_is_read_as_it_is_is_never_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing could be written, so it was opened without locks: what looks damaged may be another run at work."""
+    opener = Opener(str(tmp_path / "ledger"))
+    file = tmp_path / "ledger" / "ledger-1.sqlite"
+    store = opener()
+    store.write([entry_of(number) for number in range(50)])
+    store.close()
+    error = sqlite3.OperationalError("database or disk is full")
+    error.sqlite_errorcode = sqlite3.SQLITE_FULL
+
+    def refuse(store: SqliteStore) -> sqlite3.Connection:
+        store._check_files()
+        raise error
+
+    sound = file.read_bytes()
+    other = sqlite3.connect(file)  # so that this one is not alone
+    other.execute("SELECT COUNT(*) FROM entries").fetchall()
+    with monkeypatch.context() as patched:
+        patched.setattr(SqliteStore, "_connect", refuse)
+        store = opener()
+        file.write_bytes(sound[:5000] + b"x" * (len(sound) - 5000))
+        with pytest.raises(LedgerError, match="cannot be used: "):
+            store.read([memo_of(number) for number in range(50)])
+        file.write_bytes(sound)
+        store.close()
+    other.close()
+    assert [path.name for path in (tmp_path / "ledger").iterdir()] == ["ledger-1.sqlite"]
+    assert right(opener(), range(99)) == 50
+    assert opener.complaints == []

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
+import pytest
 import trio
 import trio.testing
 
-from hdphrs.ledger import Entry, open_store
+from hdphrs.errors import LedgerError
+from hdphrs.ledger import Entry, Label, open_store
 from hdphrs.node.ledger import Book
 from hdphrs.protocol.events import Event, Exported, Kept, Learned, Placed
 from hdphrs.protocol.paths import child_path
@@ -43,7 +47,7 @@ def value(number: int, cost_s: float = 2.0) -> Outcome:
 class Root:
     """A root's driver, as far as the ledger needs one."""
 
-    def __init__(self, location: Path | str) -> None:
+    def __init__(self, location: Path | str, key: bytes | None = None) -> None:
         self.events: list[Event] = []
         self.delivered: dict[int, Outcome] = {}
         self.said: list[str] = []
@@ -55,6 +59,7 @@ class Root:
             deliver=self.delivered.__setitem__,
             say=self.said.append,
             counters=self.counters,
+            key=key,
         )
 
     def _handle(self, events: Sequence[Event]) -> None:
@@ -194,3 +199,167 @@ def test_a_ledger_that_cannot_be_used_removes_nothing(tmp_path: Path) -> None:
     root.run(lambda: root.book.on_discard(Piece(b"", memo(1), value(1))))
     (line,) = root.said
     assert line.endswith("this run goes on without it")
+
+
+class Faulty:
+    """A store with two entries, which does not do what it is told not to."""
+
+    def __init__(self, *broken: str) -> None:
+        self.broken = set(broken)
+        self.written: list[Entry] = []
+        self.unsigned = 0
+
+    def labels(self) -> list[Label]:
+        return [Label(one.key, one.top, one.path) for one in (entry(7, 7, 3), entry(8, 8, 4))]
+
+    def read(self, keys: Sequence[bytes], *, use: bool = True) -> list[Entry]:
+        self._try("read")
+        return [one for one in (entry(7, 7, 3), entry(8, 8, 4)) if one.key in keys]
+
+    def write(self, entries: Iterable[Entry]) -> None:
+        self._try("write")
+        self.written += entries
+
+    def close(self) -> None:
+        self._try("close")
+
+    def _try(self, action: str) -> None:
+        if action in self.broken:
+            raise LedgerError(f"the ledger cannot {action}: no space left")
+
+
+@pytest.fixture
+def faulty(monkeypatch: pytest.MonkeyPatch) -> Faulty:
+    """Whatever is opened is this."""
+    store = Faulty()
+    monkeypatch.setattr("hdphrs.node.ledger.open_store", lambda *_, **__: store)
+    return store
+
+
+def test_what_cannot_be_written_is_still_read_with_one_line_and_the_count_at_the_end(faulty: Faulty) -> None:
+    faulty.broken = {"write"}
+    root = Root("anywhere")
+    new = tuple((slot, task(slot, slot + 20)) for slot in range(3))
+    steps = [partial(root.book.on_outcome, slot, value(slot)) for slot in range(3)]
+    known = partial(root.book.admit, [Exported(PROGRAM, ((7, task(7, 7)), (8, task(8, 8))))])
+    root.run(partial(root.book.admit, [Exported(PROGRAM, new)]), *steps, known)
+    assert root.delivered == {7: value(7), 8: value(8)}
+    assert root.said == [
+        "the ledger cannot write: no space left; this run goes on, and its results are not kept as long as that is so",
+        "3 results of this run could not be written to the ledger anywhere",
+    ]
+    assert (root.counters["ledger_written"], root.counters["ledger_missed"]) == (0, 3)
+
+
+def test_what_could_not_be_written_for_a_while_is_written_when_it_can(
+    faulty: Faulty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hdphrs.node.ledger.RETRY_S", 0.02)
+    faulty.broken = {"write"}
+    root = Root("anywhere")
+    new = tuple((slot, task(slot, slot + 20)) for slot in range(3))
+
+    async def main() -> None:
+        with trio.fail_after(30):
+            await serve()
+
+    async def serve() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(root.book.run)
+            await root.book.opened.wait()
+            root.book.admit([Exported(PROGRAM, new)])
+            root.book.on_outcome(0, value(0))
+            while not root.said:
+                await trio.sleep(0.001)
+            root.book.on_outcome(1, value(1))
+            faulty.broken = set()
+            while len(faulty.written) < 2:
+                await trio.sleep(0.001)
+            root.book.on_outcome(2, value(2))
+            await root.book.close()
+            nursery.cancel_scope.cancel()
+
+    trio.run(main)
+    assert [one.key for one in faulty.written] == [memo(20), memo(21), memo(22)]
+    assert len(root.said) == 1
+    assert (root.counters["ledger_written"], root.counters["ledger_missed"]) == (3, 0)
+
+
+def test_what_waits_for_a_store_that_cannot_be_written_is_bounded(
+    faulty: Faulty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hdphrs.node.ledger.PENDING_BYTES_MAX", 20)
+    faulty.broken = {"write"}
+    root = Root("anywhere")
+    new = tuple((slot, task(slot, slot + 20)) for slot in range(9))
+    steps = [partial(root.book.on_outcome, slot, value(slot)) for slot in range(9)]
+    root.run(partial(root.book.admit, [Exported(PROGRAM, new)]), *steps)
+    assert root.said[-1] == "9 results of this run could not be written to the ledger anywhere"
+    assert len(root.book._pending) < 9
+
+
+def test_many_reads_that_fail_at_once_turn_the_ledger_off_with_one_line(faulty: Faulty) -> None:
+    faulty.broken = {"read"}
+    root = Root("anywhere")
+    exported = [Exported(PROGRAM, ((slot, task(slot, 7 + slot % 2)),)) for slot in range(22)]
+    root.run(lambda: root.book.admit(exported))
+    assert {event.tasks[0][0] for event in root.events if isinstance(event, Exported)} == set(range(22))
+    assert root.said == ["the ledger cannot read: no space left; this run goes on without it"]
+
+
+def test_an_entry_without_the_signature_of_the_key_is_a_miss_with_one_line(tmp_path: Path) -> None:
+    key = bytes(range(32))
+    store(tmp_path, entry(7, 7, 3), entry(8, 8, 4), entry(10, 7, 3, 0))
+    signed = open_store(str(tmp_path), BYTES_MAX, print, key=key)
+    signed.write([entry(9, 9, 5)])
+    signed.close()
+    root = Root(tmp_path, key)
+    exported = Exported(PROGRAM, ((0, task(0, 7)), (1, task(1, 8)), (2, task(2, 9))))
+    root.run(lambda: root.book.admit([exported]), lambda: root.book.on_outcome(0, value(7)))
+    assert root.delivered == {2: value(9)}
+    assert not any(piece for event in root.events if isinstance(event, Kept) for piece in event.pieces)
+    assert root.said == [
+        f"the ledger {tmp_path} holds entries without the signature of its key; they are not used",
+    ]
+    assert root.counters["ledger_unsigned"] == 3
+    signed = open_store(str(tmp_path), BYTES_MAX, print, key=key)
+    assert {one.key for one in signed.read([memo(number) for number in range(20)])} == {memo(7), memo(9)}
+    signed.close()
+
+
+def test_a_part_that_could_not_be_used_is_written_when_it_has_been_computed(tmp_path: Path) -> None:
+    """Else whoever plants a part would keep the right one out for ever."""
+    key = bytes(range(32))
+    store(tmp_path, entry(10, 7, 3, 0))
+    root = Root(tmp_path, key)
+    piece = Piece(child_path(child_path(b"", 0), 0), memo(10), value(10))
+    root.run(
+        lambda: root.book.admit([Exported(PROGRAM, ((0, task(0, 7)),))]),
+        lambda: root.book.on_piece(piece),
+    )
+    signed = open_store(str(tmp_path), BYTES_MAX, print, key=key)
+    assert [one.key for one in signed.read([memo(10)])] == [memo(10)]
+    signed.close()
+
+
+def test_a_ledger_that_is_deleted_meanwhile_costs_one_line_and_the_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hdphrs.node.ledger.BATCH_S", 0)
+    folder = tmp_path / "ledger"
+    store(folder, entry(7, 7, 3))
+    root = Root(folder)
+    new = tuple((slot, task(slot, slot + 20)) for slot in range(3))
+    root.run(
+        lambda: root.book.admit([Exported(PROGRAM, new)]),
+        lambda: root.book.on_outcome(0, value(0)),
+        lambda: shutil.rmtree(folder),
+        lambda: root.book.on_outcome(1, value(1)),
+        lambda: root.book.admit([Exported(PROGRAM, ((7, task(7, 7)),))]),
+        lambda: root.book.on_outcome(2, value(2)),
+    )
+    assert root.delivered == {7: value(7)}
+    assert root.said == [
+        f"the ledger {folder} has been deleted; this run goes on, and its results are not kept as long as that is so",
+        f"2 results of this run could not be written to the ledger {folder}",
+    ]
