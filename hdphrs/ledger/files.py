@@ -46,6 +46,9 @@ class Objects(Protocol):
     def remove(self, name: str) -> None:
         """Remove one; a `FileNotFoundError` says that it was not there."""
 
+    def is_gone(self) -> bool:
+        """Whether it has been deleted, as far as that can be told at once."""
+
     def close(self) -> None:
         """Let go of the place."""
 
@@ -53,7 +56,7 @@ class Objects(Protocol):
 class LocalFiles:
     """Files in the folders of one folder."""
 
-    prefix = ""
+    prefix: str = ""
 
     def __init__(self, folder: Folder, is_part: Callable[[str], bool], is_name: Callable[[str], bool]) -> None:
         """
@@ -86,8 +89,6 @@ class LocalFiles:
 
     def put(self, blobs: Mapping[str, bytes]) -> None:
         """Under another name first, then moved."""
-        if self._folder.is_gone():
-            raise FileNotFoundError("it has been deleted")
         for name, blob in blobs.items():
             part, _, last = name.partition("/")
             temporary = f"{secrets.token_hex(8)}{TEMPORARY}"
@@ -105,6 +106,10 @@ class LocalFiles:
         part, _, last = name.partition("/")
         with self._part(part, create=False) as folder:
             os.unlink(last, dir_fd=folder.descriptor)
+
+    def is_gone(self) -> bool:
+        """Nobody would find what is written into a folder without a name."""
+        return self._folder.is_gone()
 
     def close(self) -> None:
         """Close the folder."""

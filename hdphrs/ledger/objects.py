@@ -112,6 +112,8 @@ class ObjectStore:
             if len(blob) <= self._bytes_max // 4:
                 name = names[entry.key] = self._objects.prefix + _name(entry, len(blob))
                 blobs[name] = blob
+        if self._objects.is_gone():
+            raise LedgerError(f"the ledger {self._url} has been deleted")
         self._try(lambda: self._objects.put(blobs), "written")
         self._names |= names
         self._bytes += sum(map(len, blobs.values()))
@@ -225,6 +227,9 @@ class _RemoteObjects:
 
     def remove(self, name: str) -> None:
         self._fs.rm_file(name)
+
+    def is_gone(self) -> bool:
+        return False
 
     def close(self) -> None:
         """There is nothing to let go of: fsspec keeps its connections for who comes next."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import uuid
 from collections.abc import Iterator
@@ -241,3 +242,19 @@ def test_a_file_that_is_read_as_it_is_is_never_set_aside(tmp_path: Path, monkeyp
     assert [path.name for path in (tmp_path / "ledger").iterdir()] == ["ledger-1.sqlite"]
     assert right(opener(), range(99)) == 50
     assert opener.complaints == []
+
+
+@pytest.mark.parametrize("kind", ["directory", "file"])
+@pytest.mark.parametrize("part", ["ledger", "ledger/ledger-1"])
+def test_a_ledger_that_is_deleted_says_so_when_it_is_written(tmp_path: Path, kind: str, part: str) -> None:
+    location = str(tmp_path / "ledger") if kind == "directory" else f"file://{tmp_path}/ledger"
+    store = Opener(location)()
+    store.write([entry_of(1)])
+    if kind == "directory" and part != "ledger":
+        (tmp_path / "ledger" / "ledger-1.sqlite").unlink()
+    else:
+        shutil.rmtree(tmp_path / part)
+    for _ in range(2):
+        with pytest.raises(LedgerError, match=f"^the ledger {location} has been deleted$"):
+            store.write([entry_of(2)])
+    store.close()
