@@ -7,11 +7,15 @@ What lives here: `Coroner`, which says so once for each dead scheduler.  What do
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterable
+from time import perf_counter
 
 from hdphrs.node.oom import OomWitness
-from hdphrs.node.scheduler import NOBODY, Named, Scheduler
+from hdphrs.node.scheduler import NOBODY, Ended, Named, Scheduler
+from hdphrs.node.starts import is_from_outside
+from hdphrs.node.suspicion import Suspicion
 from hdphrs.protocol.events import SchedulerDied
-from hdphrs.protocol.tasks import Crash, Spark
+from hdphrs.protocol.tasks import Crash, Piece, Spark
 from hdphrs.wire.bundle import is_bundle
 
 STUBBORN_MAX = 1024
@@ -21,9 +25,10 @@ STUBBORN_MAX = 1024
 class Coroner:
     """That of one node."""
 
-    def __init__(self, host: str) -> None:
+    def __init__(self, host: str, schedulers: int = 1) -> None:
         self._host = host
         self._witness = OomWitness()
+        self._suspicion = Suspicion(schedulers)
         self._stubborn: dict[bytes, None] = {}
         """Paths of cancelled tasks that have taken an ancestor along."""
 
@@ -37,8 +42,10 @@ class Coroner:
         serial = process.line.running
         running, ended = scheduler.handed.get(serial), scheduler.ended.get(serial)
         how = process.how_it_ended()
+        may_be_outside = scheduler.stubborn is None and is_from_outside(process)
         if process.process.returncode == -signal.SIGKILL and self._witness.has_risen():
             how += ", out of memory"
+            may_be_outside = False
         doing, left = "while it ran no task", NOBODY
         if running is not None:
             doing = f"while it ran task {running.task.name}"
@@ -50,6 +57,9 @@ class Coroner:
         )
         stubborn = scheduler.stubborn
         blameless = stubborn is not None
+        if may_be_outside and self._is_outside(scheduler, running, ended):
+            doing += ", which has not done it"
+            blameless = True
         if stubborn is not None:
             doing = f"while it ran task {stubborn.name}, which was cancelled and did not end"
             if culprit := self._blamed(scheduler, stubborn, serial):
@@ -60,6 +70,19 @@ class Coroner:
             f"scheduler process {process.pid} on {self._host} {how} {doing}",
             SchedulerDied(scheduler.origin, copy, crash, blameless, left.task.path, left.crashes),
         )
+
+    def got_on(self, kept: Iterable[Piece]) -> None:
+        """These are finished, and need not be done again whatever is killed."""
+        if self._suspicion:
+            for piece in kept:
+                self._suspicion.got_on(piece.path)
+
+    def _is_outside(self, scheduler: Scheduler, running: Spark | None, ended: Ended | None) -> bool:
+        """Whether something else than what ran there has killed it."""
+        path = running.task.path if running is not None else ended.task.path if ended is not None else None
+        now_s = perf_counter()
+        is_outside = self._suspicion.is_outside(path, now_s, max(0.0, now_s - scheduler.ready_s))
+        return is_outside and path is not None
 
     def _blamed(self, scheduler: Scheduler, cancelled: Named, running: int) -> Spark | None:
         """Whose fault it is that a cancelled task has not ended, and its scheduler is replaced: nobody's, unless the

@@ -20,6 +20,7 @@ import trio
 from hdphrs.config import LEDGER_COST_S, CoreConfig
 from hdphrs.errors import LedgerError
 from hdphrs.ledger import Entry, Label, Store, open_store
+from hdphrs.node.threads import run_in_thread
 from hdphrs.protocol.events import Cancelled, Event, Exported, Kept, Placed
 from hdphrs.protocol.paths import first_index
 from hdphrs.protocol.pieces import is_keen, is_memo
@@ -220,7 +221,7 @@ class Book:
     async def _do(self, action: Callable[[], T]) -> T | None:
         """Do something with the store in another thread; None if that turns out to be impossible."""
         try:
-            return await trio.to_thread.run_sync(action, abandon_on_cancel=True, limiter=self._one_at_a_time)
+            return await run_in_thread(action, abandon_on_cancel=True, limiter=self._one_at_a_time)
         except LedgerError as error:
             self._store = None
             self._pending.clear()

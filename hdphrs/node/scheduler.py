@@ -60,6 +60,9 @@ class Scheduler:
         self.tray: Taker = Taker(process.tray, process.line)
         self.speaker: Speaker = Speaker(voices, process, self.running)
         self.ready: bool = False
+        self.began_s: float = perf_counter()
+        self.ready_s: float = inf
+        """When it was started, and when it was ready."""
         self.handed: dict[int, Spark] = {}
         """By serial, what it has got and not answered."""
         self.ended: dict[int, Ended] = {}

@@ -17,6 +17,7 @@ from typing import Any
 
 from hdphrs.program.calls import CallFuture, Calls
 from hdphrs.program.listener import LOOK_S, Listener
+from hdphrs.room import start_thread
 from hdphrs.wire import local
 
 BATCH_MAX = 4096
@@ -37,8 +38,12 @@ class Sender:
         self._ended = threading.Event()
 
     def start(self) -> None:
-        """Begin."""
-        threading.Thread(target=self._run, name="hdphrs-sender", daemon=True).start()
+        """Begin, as soon as there is room for a thread.
+
+        Raises:
+            RuntimeError: there was none for a while.
+        """
+        start_thread(threading.Thread(target=self._run, name="hdphrs-sender", daemon=True))
 
     def post(self, message: list[Any]) -> None:
         """This is to be sent, too."""
