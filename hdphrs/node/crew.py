@@ -409,6 +409,7 @@ class Crew:
         self.figures.bury(process.number, process.line)
         scheduler.kill()
         what, death = self._coroner.inquire(scheduler)
+        scheduler.forget()
         lived_s = perf_counter() - scheduler.began_s
         pause_s = self._starts.pause_s(process, ready=scheduler.ready, lived_s=lived_s, words=death.crash.words)
         self._say(f"{what}; {replaced(pause_s)}")

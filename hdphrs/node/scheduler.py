@@ -175,3 +175,10 @@ class Scheduler:
         """End the process, and close every descriptor."""
         self.process.kill()
         self.speaker.close()
+
+    def forget(self) -> None:
+        """It is buried: let go of what it had, for it is part of cycles, and payloads have descriptors."""
+        self.link.close()
+        for memory in (self.handed, self.ended, self.arguments, self.behind, self._serials):
+            memory.clear()
+        self.unwanted.clear()

@@ -55,8 +55,8 @@ def die_with(node: int) -> None:
 
 
 def die_first() -> None:
-    """Have the kernel, if it ends a process for want of memory, rather take this one than the node or the program, which
-    nothing replaces.  What tasks start inherits it (Linux)."""
+    """Have the kernel, if it ends a process for want of memory, rather take this one than the node or the program,
+    which nothing replaces.  What tasks start inherits it (Linux)."""
     with suppress(OSError, ValueError):  # another kernel, or a file system that shows none of this
         with open(OOM_SCORE, "r+") as file:
             if int(file.read()) < OOM_SCORE_MIN:
