@@ -1,8 +1,8 @@
 """No room for another process or thread: told from other errors, and waited for.
 
 What lives here: which errors mean that there is no room at this moment (a bound on processes, on memory or on open
-files has been reached, perhaps by what tasks have started); and trying again after growing pauses.  What does not: where
-a process must not block meanwhile (`hdphrs/node/starts.py`, `hdphrs/node/threads.py`).
+files has been reached, perhaps by what tasks have started); and trying again after growing pauses.  What does not:
+where a process must not block meanwhile (`hdphrs/node/starts.py`, `hdphrs/node/threads.py`).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from hdphrs.node.fork import Fork
 from hdphrs.node.hunger import Hunger
 from hdphrs.node.process import SchedulerProcess
 from hdphrs.node.scheduler import Behind, Named, Scheduler
-from hdphrs.node.starts import Starts, replaced
+from hdphrs.node.starts import Starts
 from hdphrs.node.threads import run_in_thread
 from hdphrs.node.voices import Voices
 from hdphrs.protocol.events import (
@@ -74,11 +74,10 @@ class Crew:
         """
         self._page = page
         self._settings = settings
-        self._say = say
         self._next_serial = 1
         self._started: TaskRef | None = None
         """Has been sent to its scheduler, and the core is asked next."""
-        self._starts = Starts(page, settings)
+        self._starts = Starts(page, settings, say)
         self._coroner = Coroner(settings.host, settings.slots)
         self._nodes: list[list[Any]] = []
         self._leaves_room = True
@@ -392,6 +391,7 @@ class Crew:
             case [local.READY]:
                 scheduler.ready = scheduler.speaker.ready = True
                 scheduler.ready_s = perf_counter()
+                self._starts.succeeded()
                 self._post(scheduler, [local.NODES, self._nodes])
                 for find in self.found():
                     self._post(scheduler, [local.FOUND, *find])
@@ -411,8 +411,7 @@ class Crew:
         what, death = self._coroner.inquire(scheduler)
         scheduler.forget()
         lived_s = perf_counter() - scheduler.began_s
-        pause_s = self._starts.pause_s(process, ready=scheduler.ready, lived_s=lived_s, words=death.crash.words)
-        self._say(f"{what}; {replaced(pause_s)}")
+        pause_s = self._starts.pause_s(process, what, ready=scheduler.ready, lived_s=lived_s, words=death.crash.words)
         heir = None if pause_s else self._starts.start(process.number)
         if heir is None:
             self._nursery.start_soon(self._fill, process.number, pause_s)

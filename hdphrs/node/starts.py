@@ -6,6 +6,8 @@ runs (`crew.py`), and how a process is started (`process.py`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import trio
 
 from hdphrs.errors import StartError
@@ -22,18 +24,24 @@ REPORTED_PAUSE_S = 0.1
 class Starts:
     """Of the schedulers of one node."""
 
-    def __init__(self, page: Page, settings: NodeSettings) -> None:
+    def __init__(self, page: Page, settings: NodeSettings, say: Callable[[str], None]) -> None:
+        """
+        Args:
+            say: prints a line for the user.
+        """
+        self._say = say
         self._page = page
         self._settings = settings
         self._policy = RestartPolicy()
         self._lacks_room = False
         """The user has been told that there is no room."""
 
-    def pause_s(self, process: SchedulerProcess, *, ready: bool, lived_s: float, words: str) -> float:
-        """How long the place of a process that has ended waits for the next one.
+    def pause_s(self, process: SchedulerProcess, end: str, *, ready: bool, lived_s: float, words: str) -> float:
+        """How long the place of a process that has ended waits for the next one; the user is told of both.
 
         Args:
             process: has been reaped.
+            end: how it has ended, for people.
             ready: whether it was ever ready.
             lived_s: how long after its start it has ended.
             words: what it said last on its standard error.
@@ -41,14 +49,21 @@ class Starts:
         Raises:
             StartError: none can be started at this place; the message says why.
         """
-        end = End.READY if ready else _end(process)
-        pause_s = self._policy.pause_s(process.number, end, lived_s)
+        kind = End.READY if ready else _end(process)
+        pause_s = self._policy.pause_s(process.number, kind, lived_s)
         if pause_s is None:
             said = words.strip().rpartition("\n")[2]
             raise self._refusal(process.number, process.how_it_ended() + (f": {said}" if said else ""))
-        if end is End.NO_ROOM and not self._lacks_room:
-            self._tell_lack(RuntimeError("a scheduler process cannot start its threads"))
+        if kind is End.NO_ROOM:
+            self._tell_lack(RuntimeError("a scheduler process needs more than there is"))
+        else:
+            when = f" in {pause_s:.1f} s" if pause_s >= REPORTED_PAUSE_S else ""
+            self._say(f"{end}; it is replaced{when}")
         return pause_s
+
+    def succeeded(self) -> None:
+        """A scheduler is ready, so there is room."""
+        self._lacks_room = False
 
     def start(self, number: int) -> SchedulerProcess | None:
         """Start a scheduler at a place; None if there is no room for a process now, or something else is in the way for
@@ -65,7 +80,6 @@ class Starts:
             elif self._policy.pause_s(number, End.FAILED, 0.0) is None:
                 raise self._refusal(number, lack_of(error)) from error
             return None
-        self._lacks_room = False
         return process
 
     async def start_later(self, number: int, pause_s: float) -> SchedulerProcess:
@@ -90,11 +104,6 @@ class Starts:
         if not self._lacks_room:
             self._lacks_room = True
             say_no_room("another process", error)
-
-
-def replaced(pause_s: float) -> str:
-    """For people: when it is replaced."""
-    return "it is replaced" + (f" in {pause_s:.1f} s" if pause_s >= REPORTED_PAUSE_S else "")
 
 
 def is_from_outside(process: SchedulerProcess) -> bool:

@@ -98,7 +98,7 @@ def serve(words: Sequence[str], path: Sequence[str], node: int) -> NoReturn:
     """
     try:
         _serve(words, path, node)
-    except (OSError, RuntimeError, MemoryError) as error:  # before it is ready; later errors end the process elsewhere
+    except (OSError, RuntimeError) as error:  # before it is ready; later errors end the process elsewhere
         if lacks_room(error):
             os._exit(NO_ROOM_STATUS)
         raise
