@@ -95,10 +95,10 @@ def test_buried_one_holds_no_payload_though_it_is_part_of_cycles(scheduler: Sche
     before = bulks()
     gc.disable()
     try:
-        for serial in (1, 2):
-            ref = TaskRef(ROOT, PROGRAM, serial)
+        refs = [TaskRef(ROOT, PROGRAM, serial) for serial in (1, 2)]
+        for serial, ref in enumerate(refs, 1):
             scheduler.hand(serial, Spark(ref, 0, Task("f", b"a", b"", bulk_of(bytes(1 << 17)))))
-        scheduler.take_back(ref, 0)
+        scheduler.take_back(refs[0], 0)
         scheduler.link.post([local.CODE, b"", bulk_of(bytes(1 << 17))])
         assert bulks() > before
         scheduler.forget()
