@@ -12,7 +12,8 @@ import threading
 import time
 from collections.abc import Sequence
 
-from hdphrs.errors import UsageError
+from hdphrs.errors import StartError, UsageError
+from hdphrs.room import start_thread
 from hdphrs.wire.sockets import listen_abstract, new_host
 
 LOOPBACK = "127.0.0.1"
@@ -47,6 +48,9 @@ def outward_addresses(hosts: Sequence[str]) -> dict[str, list[str]]:
 
     Args:
         hosts: as in the hosts file; `user@` in front is allowed.
+
+    Raises:
+        StartError: there is no room for the threads that it takes.
     """
     common: list[str] = []
     routes: dict[str, list[str]] = {host: [] for host in hosts}
@@ -62,8 +66,11 @@ def outward_addresses(hosts: Sequence[str]) -> dict[str, list[str]]:
     # Threads, because nothing else bounds the time of a look-up; they end with the process.
     threads = [threading.Thread(target=look_up_names, daemon=True)]
     threads += [threading.Thread(target=look_up_route, args=(host,), daemon=True) for host in hosts]
-    for thread in threads:
-        thread.start()
+    try:
+        for thread in threads:
+            start_thread(thread)
+    except RuntimeError as error:
+        raise StartError(f"cannot look up how this host may be called from others: {error}") from error
     deadline_s = time.monotonic() + RESOLVE_S_MAX
     for thread in threads:
         thread.join(max(0.0, deadline_s - time.monotonic()))

@@ -14,10 +14,12 @@ import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 
 from hdphrs.cluster.nodes import SSH_FAILED, ssh_command
 from hdphrs.errors import StartError, UsageError
+from hdphrs.room import wait_for_room
 from hdphrs.wire.settings import LEAVE_SIGNAL, MEMBER, NODE_MODULE, ROOT_NODE
 
 _PROC = Path("/proc")
@@ -66,7 +68,8 @@ def drain_there(host: str, pid: int | None, ssh: Sequence[str], python: str) -> 
     target = "localhost" if pid is None else f"localhost:{pid}"
     command = ssh_command(ssh, host, f"{shlex.quote(python)} -m hdphrs drain {target}")
     try:
-        status = subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode
+        run = partial(subprocess.run, command, stdin=subprocess.DEVNULL, check=False)
+        status = wait_for_room(run, "another process").returncode
     except OSError as error:
         raise StartError(f"cannot start {ssh[0]} to reach {host}: {error.strerror}") from error
     if status == SSH_FAILED:

@@ -20,6 +20,7 @@ from typing import Protocol
 from hdphrs.cluster.lines import LineReader, Tail
 from hdphrs.cluster.plan import NodePlan
 from hdphrs.errors import StartError
+from hdphrs.room import wait_for_room
 from hdphrs.wire.settings import LEASH_KILL, MEMBER, NODE_MODULE, NodeSettings, encode_settings, start_node
 
 CONNECT_S_MAX = 15
@@ -150,14 +151,18 @@ class RemoteNode:
         self.label: str = f"node on {plan.host}"
         try:
             # In a session of its own it has no terminal: Ctrl-C does not reach it, and it cannot ask for anything.
-            self._process = subprocess.Popen(
-                ssh_command(ssh, plan.host, f"{shlex.quote(self._python)} -m {NODE_MODULE} {MEMBER}"),
-                bufsize=0,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-            )
+
+            def start() -> subprocess.Popen[bytes]:
+                return subprocess.Popen(
+                    ssh_command(ssh, plan.host, f"{shlex.quote(self._python)} -m {NODE_MODULE} {MEMBER}"),
+                    bufsize=0,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    start_new_session=True,
+                )
+
+            self._process = wait_for_room(start, "another process")
         except OSError as error:
             raise StartError(f"cannot start {self._ssh} to reach {plan.host}: {error.strerror}") from error
         assert self._process.stdin

@@ -11,6 +11,8 @@ import subprocess
 import sys
 
 from hdphrs.config import SEED_VARIABLE
+from hdphrs.errors import StartError
+from hdphrs.room import lack_of, wait_for_room
 from hdphrs.wire.settings import LEASH_FD_VARIABLE, PROGRAM_FD_VARIABLE, SEQUENTIAL_VARIABLE
 
 _OURS = (PROGRAM_FD_VARIABLE, LEASH_FD_VARIABLE, SEQUENTIAL_VARIABLE)
@@ -36,14 +38,20 @@ def start_program(program: str, args: tuple[str, ...], seed: int, link: int, lea
         seed: of the random numbers that it draws.
         link: the descriptor of its socket to the root node.
         leash: the reading end of its leash.
+
+    Raises:
+        StartError: it cannot be started, or there was no room for it for a while.
     """
-    return subprocess.Popen(
-        program_command(program, args),
-        pass_fds=(link, leash),
-        env=os.environ
-        | _SAFE_PATH
-        | {SEED_VARIABLE: str(seed), PROGRAM_FD_VARIABLE: str(link), LEASH_FD_VARIABLE: str(leash)},
-    )
+    told = {SEED_VARIABLE: str(seed), PROGRAM_FD_VARIABLE: str(link), LEASH_FD_VARIABLE: str(leash)}
+    command = program_command(program, args)
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(command, pass_fds=(link, leash), env=os.environ | _SAFE_PATH | told)
+
+    try:
+        return wait_for_room(start, "another process")
+    except OSError as error:
+        raise StartError(f"cannot start the program: {lack_of(error)}") from error
 
 
 def run_sequentially(program: str, args: tuple[str, ...], seed: int) -> None:

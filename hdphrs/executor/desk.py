@@ -32,10 +32,11 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from hdphrs.api.future import Future as TaskFuture
-from hdphrs.errors import Cancelled, HdphrsError, RootLostError
+from hdphrs.errors import Cancelled, HdphrsError, RootLostError, StartError
 from hdphrs.executor.calls import Call, Initializer, InitializerFailed
 from hdphrs.program.attach import shared_port
 from hdphrs.program.embedded import EmbeddedNode
+from hdphrs.room import start_thread
 from hdphrs.wire.settings import usable_cores
 
 CALLS_PER_CORE_MIN = 2
@@ -64,6 +65,9 @@ class Desk:
 
         Args:
             workers_max: calls that may run at a time; None for as many as there are cores.
+
+        Raises:
+            StartError: there is no room for a process or thread that it needs.
         """
         self._workers_max = workers_max
         self._initializer = initializer
@@ -86,7 +90,12 @@ class Desk:
         self._abandoned = False
         self.broken: BrokenExecutor | None = None
         self._thread = threading.Thread(target=self._serve, name="hdphrs-executor", daemon=True)
-        self._thread.start()
+        try:
+            start_thread(self._thread)
+        except RuntimeError as error:
+            if self._node is not None:
+                self._node.kill()
+            raise StartError(f"an executor cannot start the thread that it needs: {error}") from error
         atexit.register(self.at_exit)
 
     @property

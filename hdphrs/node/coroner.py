@@ -7,11 +7,15 @@ What lives here: `Coroner`, which says so once for each dead scheduler.  What do
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterable
+from time import perf_counter
 
 from hdphrs.node.oom import OomWitness
 from hdphrs.node.scheduler import NOBODY, Named, Scheduler
+from hdphrs.node.starts import is_from_outside
+from hdphrs.node.suspicion import Suspicion
 from hdphrs.protocol.events import SchedulerDied
-from hdphrs.protocol.tasks import Cause, Crash, Spark
+from hdphrs.protocol.tasks import Cause, Crash, Piece, Spark
 from hdphrs.wire.bundle import is_bundle
 from hdphrs.wire.page import Label, Reading
 
@@ -22,9 +26,10 @@ STUBBORN_MAX = 1024
 class Coroner:
     """That of one node."""
 
-    def __init__(self, host: str) -> None:
+    def __init__(self, host: str, schedulers: int = 1) -> None:
         self._host = host
         self._witness = OomWitness()
+        self._suspicion = Suspicion(schedulers)
         self._stubborn: dict[bytes, None] = {}
         """Paths of cancelled tasks that have taken an ancestor along."""
 
@@ -39,8 +44,10 @@ class Coroner:
         running, ended = scheduler.handed.get(serial), scheduler.ended.get(serial)
         label = process.line.unpickles if scheduler.stubborn is None else Label()
         how = process.how_it_ended()
+        may_be_outside = scheduler.stubborn is None and is_from_outside(process)
         if process.process.returncode == -signal.SIGKILL and self._witness.has_risen():
             how += ", out of memory"
+            may_be_outside = False
         doing, left, cause, read_of = "while it ran no task", NOBODY, Cause.RUN, b""
         if label.reading is Reading.VALUE:
             doing = f"while it unpickled the value of task {label.name}"
@@ -58,6 +65,10 @@ class Coroner:
         crash = Crash(self._host, process.pid, how, arguments, scheduler.speaker.errors.text(), cause)
         stubborn = scheduler.stubborn
         blameless = stubborn is not None
+        suspect = read_of or (left.task.path if running is None else running.task.path) or None
+        if may_be_outside and self._is_outside(scheduler, suspect):
+            doing += ", which is not to blame"
+            blameless, read_of = True, b""
         if stubborn is not None:
             doing = f"while it ran task {stubborn.name}, which was cancelled and did not end"
             if culprit := self._blamed(scheduler, stubborn, serial):
@@ -68,6 +79,18 @@ class Coroner:
             f"scheduler process {process.pid} on {self._host} {how} {doing}",
             SchedulerDied(scheduler.origin, copy, crash, blameless, left.task.path, left.crashes, read_of),
         )
+
+    def got_on(self, kept: Iterable[Piece]) -> None:
+        """These are finished, and need not be done again whatever is killed."""
+        if self._suspicion:
+            for piece in kept:
+                self._suspicion.got_on(piece.path)
+
+    def _is_outside(self, scheduler: Scheduler, suspect: bytes | None) -> bool:
+        """Whether something else than the task at this path has killed it; None if no task did anything there."""
+        now_s = perf_counter()
+        is_outside = self._suspicion.is_outside(suspect, now_s, max(0.0, now_s - scheduler.ready_s))
+        return is_outside and suspect is not None
 
     def _blamed(self, scheduler: Scheduler, cancelled: Named, running: int) -> Spark | None:
         """Whose fault it is that a cancelled task has not ended, and its scheduler is replaced: nobody's, unless the

@@ -15,7 +15,6 @@ from typing import Any
 import trio
 
 from hdphrs.api.board import Board
-from hdphrs.errors import StartError
 from hdphrs.lookout import leaves_room
 from hdphrs.node.books import Books, Work
 from hdphrs.node.coroner import Coroner
@@ -23,8 +22,10 @@ from hdphrs.node.exchange import Exchange
 from hdphrs.node.figures import LOOK_S, Figures
 from hdphrs.node.fork import Fork
 from hdphrs.node.hunger import Hunger
-from hdphrs.node.process import SchedulerProcess, start_scheduler
+from hdphrs.node.process import SchedulerProcess
 from hdphrs.node.scheduler import Behind, Named, Scheduler
+from hdphrs.node.starts import Starts
+from hdphrs.node.threads import run_in_thread
 from hdphrs.node.voices import Voices
 from hdphrs.protocol.events import (
     Begun,
@@ -48,8 +49,8 @@ from hdphrs.wire.settings import NodeSettings, usable_cores
 STOP_S = 0.25
 """How long schedulers may take to end by themselves."""
 
-STILLBIRTHS_MAX = 3
-"""Schedulers that may die one after the other before they are ready."""
+LOOK_AGAIN_S = 0.02
+"""How often to look whether a process has ended, if the kernel cannot tell."""
 
 Handle = Callable[[Sequence[Event]], None]
 Spread = Callable[[bytes, float, bytes], None]
@@ -73,12 +74,11 @@ class Crew:
         """
         self._page = page
         self._settings = settings
-        self._say = say
         self._next_serial = 1
         self._started: TaskRef | None = None
         """Has been sent to its scheduler, and the core is asked next."""
-        self._stillbirths = 0
-        self._coroner = Coroner(settings.host)
+        self._starts = Starts(page, settings, say)
+        self._coroner = Coroner(settings.host, settings.slots)
         self._nodes: list[list[Any]] = []
         self._leaves_room = True
         """Whether looking out takes the core from nobody."""
@@ -182,6 +182,7 @@ class Crew:
                     self._books.give(scheduler.origin, own_s, here_s)
                     kept += map(unpack_piece, pieces)
         if kept:
+            self._coroner.got_on(kept)
             assert self._handle is not None
             self._handle([Kept(tuple(kept))])
             self._books.settle()
@@ -259,6 +260,10 @@ class Crew:
             self._nursery = nursery
             for scheduler in list(self._schedulers.values()):
                 nursery.start_soon(self._attend, scheduler)
+            taken = {scheduler.process.number for scheduler in self._schedulers.values()}
+            for number in range(self._settings.slots):
+                if number not in taken:  # there was no room for it
+                    nursery.start_soon(self._fill, number, 0.0)
             nursery.start_soon(self._hunger.nudges.run)
 
     async def stop(self) -> None:
@@ -387,10 +392,13 @@ class Crew:
                 return None
             case [local.KEEP, pieces, own_s, here_s]:
                 self._books.give(origin, own_s, here_s)
-                return Kept(tuple(unpack_piece(piece) for piece in pieces))
+                kept = tuple([unpack_piece(piece) for piece in pieces])
+                self._coroner.got_on(kept)
+                return Kept(kept)
             case [local.READY]:
                 scheduler.ready = scheduler.speaker.ready = True
-                self._stillbirths = 0
+                scheduler.ready_s = perf_counter()
+                self._starts.succeeded()
                 self._post(scheduler, [local.NODES, self._nodes])
                 for find in self.found():
                     self._post(scheduler, [local.FOUND, *find])
@@ -412,15 +420,19 @@ class Crew:
         what, death = self._coroner.inquire(scheduler)
         if (label := process.line.unpickles).reading is Reading.FIND:
             self._close(label.path)
-        if not scheduler.ready:
-            self._stillbirths += 1
-            if self._stillbirths >= STILLBIRTHS_MAX:
-                die = f"scheduler processes on {self._settings.host} die before they are ready"
-                raise StartError(f"{die}: the last one {death.crash.how}")
-        self._say(f"{what}; it is replaced")
-        heir = self._add(start_scheduler(self._page, process.number, self._settings))
-        self._nursery.start_soon(self._attend, heir)
+        scheduler.forget()
+        lived_s = perf_counter() - scheduler.began_s
+        pause_s = self._starts.pause_s(process, what, ready=scheduler.ready, lived_s=lived_s, words=death.crash.words)
+        heir = None if pause_s else self._starts.start(process.number)
+        if heir is None:
+            self._nursery.start_soon(self._fill, process.number, pause_s)
+        else:
+            self._nursery.start_soon(self._attend, self._add(heir))
         self._handle([death])
+
+    async def _fill(self, number: int, pause_s: float) -> None:
+        """Have a scheduler at this place, after a pause or as soon as there is room."""
+        await self._attend(self._add(await self._starts.start_later(number, pause_s)))
 
     def _has_time(self) -> bool:
         """Whether nothing but what the exchange serves is to be done just now."""
@@ -453,10 +465,16 @@ def understand(origin: Origin, message: list[Any]) -> Event:
 async def _wait(process: subprocess.Popen[bytes] | Fork) -> None:
     """Wait until a child has ended, and reap it."""
     if hasattr(os, "pidfd_open"):
-        try:
-            descriptor = os.pidfd_open(process.pid)
-        except ProcessLookupError:
-            descriptor = None
+        descriptor = None
+        while descriptor is None:
+            try:
+                descriptor = os.pidfd_open(process.pid)
+            except ProcessLookupError:
+                break
+            except OSError:  # there is no room for a descriptor now
+                if process.poll() is not None:
+                    return
+                await trio.sleep(LOOK_AGAIN_S)
         if descriptor is not None:
             try:
                 await trio.lowlevel.wait_readable(descriptor)
@@ -464,4 +482,4 @@ async def _wait(process: subprocess.Popen[bytes] | Fork) -> None:
                 os.close(descriptor)
         process.wait()
     else:
-        await trio.to_thread.run_sync(process.wait, abandon_on_cancel=True)
+        await run_in_thread(process.wait, abandon_on_cancel=True)

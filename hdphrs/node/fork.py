@@ -13,11 +13,13 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
 from hdphrs.errors import StartError
+from hdphrs.room import wait_for_room
 
 NOT_ENDED = 70
 """Exit status of a copy that has come back from what it was to do."""
@@ -48,6 +50,14 @@ class Fork:
                 sys.excepthook(*sys.exc_info())
                 os._exit(NOT_ENDED)
 
+    def poll(self) -> int | None:
+        """Reap it if it has ended; its exit status, as of `wait`, or None."""
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
     def wait(self) -> int:
         """Wait until it has ended, and reap it; its exit status, -N if signal N ended it."""
         if self.returncode is None:
@@ -68,20 +78,20 @@ def fork_apart(live: Callable[[], NoReturn]) -> int:
         live: as for `Fork`.
 
     Raises:
-        StartError: the system has no room for another process.
+        StartError: the system has no room for another process, and had none for a while.
     """
     reading, writing = os.pipe()
 
     def leave_alone() -> NoReturn:
         try:
-            said = Fork(live).pid
+            said = wait_for_room(partial(Fork, live), "another node").pid
         except OSError as error:
             said = -(error.errno or 0)
         os.write(writing, b"%d" % said)
         os._exit(0)
 
     try:
-        Fork(leave_alone).wait()
+        wait_for_room(partial(Fork, leave_alone), "another node").wait()
         os.set_blocking(reading, False)
         said = int(os.read(reading, _PID_BYTES_MAX))
     except OSError as error:  # what was to fork it may have been killed

@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 import trio
 
 from hdphrs.form import OUR_FILES
+from hdphrs.node.threads import run_in_thread
 
 READ_BYTES = 1 << 16
 
@@ -60,7 +62,7 @@ class LastWords:
             if self._for_program(data):
                 continue
             self._unwritten = data
-            await trio.to_thread.run_sync(self._write, data)
+            await run_in_thread(partial(self._write, data))
             self._unwritten = b""
 
     def drain(self) -> None:

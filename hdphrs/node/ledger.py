@@ -21,6 +21,7 @@ import trio
 from hdphrs.config import LEDGER_COST_S, CoreConfig
 from hdphrs.errors import LedgerError
 from hdphrs.ledger import Entry, Label, Store, open_store
+from hdphrs.node.threads import run_in_thread
 from hdphrs.protocol.events import Cancelled, Event, Exported, Kept, Placed
 from hdphrs.protocol.paths import first_index
 from hdphrs.protocol.pieces import is_keen, is_memo
@@ -285,7 +286,7 @@ class Book:
             return None
 
     async def _in_turn(self, action: Callable[[], T]) -> T:
-        return await trio.to_thread.run_sync(action, abandon_on_cancel=True, limiter=self._one_at_a_time)
+        return await run_in_thread(action, abandon_on_cancel=True, limiter=self._one_at_a_time)
 
     def _complain(self, sentence: str) -> None:
         if not self._said_before("damaged"):

@@ -14,9 +14,10 @@ from functools import partial
 from typing import NoReturn
 
 from hdphrs.console import say
-from hdphrs.errors import HdphrsError
+from hdphrs.errors import HdphrsError, StartError
 from hdphrs.node.fork import become, fork_apart
 from hdphrs.node.process import SchedulerProcess, start_scheduler
+from hdphrs.room import lack_of, lacks_room, say_no_room, wait_for_room
 from hdphrs.wire.page import Page
 from hdphrs.wire.settings import MEMBER, NODE_MODULE, NodeSettings, read_settings
 from hdphrs.wire.stacks import THREAD_STACK_BYTES, has_room
@@ -79,9 +80,23 @@ def _share_archive(archive: bytes) -> None:
 
 
 def start_crew(settings: NodeSettings, *, forked: bool = False) -> tuple[Page, list[SchedulerProcess]]:
-    """Start one scheduler a core."""
+    """Start one scheduler a core; with one a node can begin, and what there is no room for now its crew starts later.
+
+    Raises:
+        StartError: not even one can be started; the message says why.
+    """
+    start = partial(start_scheduler, forked=forked)
+    processes: list[SchedulerProcess] = []
     page = Page.create(settings.slots)
-    return page, [start_scheduler(page, number, settings, forked=forked) for number in range(settings.slots)]
+    try:
+        processes.append(wait_for_room(partial(start, page, 0, settings), "another process"))
+        for number in range(1, settings.slots):
+            processes.append(start(page, number, settings))
+    except (OSError, MemoryError) as error:
+        if not processes or not lacks_room(error):
+            raise StartError(f"cannot start a scheduler process on {settings.host}: {lack_of(error)}") from error
+        say_no_room("another process", error)
+    return page, processes
 
 
 def tell_launcher(settings: NodeSettings, word: str) -> None:

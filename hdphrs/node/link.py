@@ -112,4 +112,6 @@ class NodeLink:
     def close(self) -> None:
         """Close the socket.  Nobody may be waiting on it."""
         self._break()
+        self._posted.clear()
+        self._decoder = FrameDecoder(FRAME_BYTES_MAX, trusted=True)
         self._socket.close()

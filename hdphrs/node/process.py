@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from io import FileIO
 from typing import NoReturn
@@ -51,6 +52,9 @@ class SchedulerProcess:
             prefixed: which of its standard streams are for the program.
             explain: whether it is to look at each spawn.
             on_fork: it is forked, and calls this first; only as long as this process has one thread.
+
+        Raises:
+            OSError: it cannot be started; nothing of it is left.
         """
         self.number = number
         self.line: Line = page.line(number)
@@ -59,19 +63,18 @@ class SchedulerProcess:
         self.control: socket.socket
         self.tray: FileIO
         self.errors: int
-        self.work, theirs = socket.socketpair()
-        self.control, theirs_control = socket.socketpair()
-        self.control.setblocking(False)
-        tray, their_tray = os.pipe()
-        for end in (tray, their_tray):
-            os.set_blocking(end, False)
-        self.tray = FileIO(tray)
-        self.errors, their_errors = os.pipe()
         self.output: int | None = None
-        their_output: int | None = None
-        if prefixed is Streams.BOTH:
-            self.output, their_output = os.pipe()
-        with theirs, theirs_control:
+        with ExitStack() as ours, ExitStack() as passed:
+            self.work, theirs = _both(socket.socketpair(), ours, passed)
+            self.control, theirs_control = _both(socket.socketpair(), ours, passed)
+            self.control.setblocking(False)
+            tray, their_tray = _pipe(ours, passed)
+            for end in (tray, their_tray):
+                os.set_blocking(end, False)
+            self.errors, their_errors = _pipe(ours, passed)
+            their_output: int | None = None
+            if prefixed is Streams.BOTH:
+                self.output, their_output = _pipe(ours, passed)
             descriptors = [theirs.fileno(), theirs_control.fileno(), their_tray, page.descriptor]
             asked = [int(ledger), memory_bytes_max or 0, int(prefixed), int(explain)]
             arguments = [page.lines, number, mode, *asked, *descriptors]
@@ -91,10 +94,8 @@ class SchedulerProcess:
                         pass_fds=descriptors,
                         env=os.environ | {"PYTHONSAFEPATH": "1", PATH_VARIABLE: os.pathsep.join(path)},
                     )
-        os.close(their_tray)
-        os.close(their_errors)
-        if their_output is not None:
-            os.close(their_output)
+            ours.pop_all()
+        self.tray = FileIO(tray)
 
     @property
     def pid(self) -> int:
@@ -122,6 +123,19 @@ class SchedulerProcess:
         self.tray.close()
 
 
+def _both(
+    pair: tuple[socket.socket, socket.socket], ours: ExitStack, passed: ExitStack
+) -> tuple[socket.socket, socket.socket]:
+    return ours.enter_context(pair[0]), passed.enter_context(pair[1])
+
+
+def _pipe(ours: ExitStack, passed: ExitStack) -> tuple[int, int]:
+    reading, writing = os.pipe()
+    ours.callback(os.close, reading)
+    passed.callback(os.close, writing)
+    return reading, writing
+
+
 def _fork(first: Callable[[], None], then: Callable[[], None], words: Sequence[str], path: Sequence[str]) -> Fork:
     import hdphrs.scheduler.hub  # noqa: F401 - most of it is needed here too, and the copies have it then
     from hdphrs.scheduler.process import serve
@@ -137,7 +151,11 @@ def _fork(first: Callable[[], None], then: Callable[[], None], words: Sequence[s
 
 
 def start_scheduler(page: Page, number: int, settings: NodeSettings, *, forked: bool = False) -> SchedulerProcess:
-    """Start the scheduler of one core."""
+    """Start the scheduler of one core.
+
+    Raises:
+        OSError: it cannot be started.
+    """
     mode = "reliable" if settings.reliable else "unreliable"
     return SchedulerProcess(
         page,

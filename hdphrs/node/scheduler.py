@@ -62,6 +62,9 @@ class Scheduler:
         self.tray: Taker = Taker(process.tray, process.line)
         self.speaker: Speaker = Speaker(voices, process, self.running)
         self.ready: bool = False
+        self.began_s: float = perf_counter()
+        self.ready_s: float = inf
+        """When it was started, and when it was ready."""
         self.handed: dict[int, Spark] = {}
         """By serial, what it has got and not answered."""
         self.ended: dict[int, Ended] = {}
@@ -178,3 +181,10 @@ class Scheduler:
         """End the process, and close every descriptor."""
         self.process.kill()
         self.speaker.close()
+
+    def forget(self) -> None:
+        """It is buried: let go of what it had, for it is part of cycles, and payloads have descriptors."""
+        self.link.close()
+        for memory in (self.handed, self.ended, self.arguments, self.behind, self._serials):
+            memory.clear()
+        self.unwanted.clear()

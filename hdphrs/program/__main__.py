@@ -13,9 +13,11 @@ from types import ModuleType, TracebackType
 
 from hdphrs.api.future import state
 from hdphrs.api.sequential import SequentialPort
+from hdphrs.console import say
 from hdphrs.errors import HdphrsError, RootLostError, StartError, TaskError
 from hdphrs.form import OUR_FILES
 from hdphrs.program.attach import attach
+from hdphrs.room import start_thread
 from hdphrs.wire.settings import LEASH_FD_VARIABLE, SEQUENTIAL_VARIABLE
 
 
@@ -29,8 +31,10 @@ def main() -> None:
     else:
         try:
             state.port = attach()
-        except StartError:
-            sys.exit(1)  # the launcher says why
+        except StartError as refused:
+            if refused.__cause__ is not None:  # of what the launcher cannot know
+                say(str(refused))
+            sys.exit(1)  # else that says why
     sys.excepthook = _print_exception
     sys.argv = [path, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
@@ -54,7 +58,11 @@ def _watch_leash() -> None:
             pass
         os._exit(1)
 
-    threading.Thread(target=watch, name="hdphrs-leash", daemon=True).start()
+    try:
+        start_thread(threading.Thread(target=watch, name="hdphrs-leash", daemon=True))
+    except RuntimeError as error:
+        say(f"the program cannot start the threads that it needs: {error}")
+        sys.exit(1)
 
 
 def _print_exception(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

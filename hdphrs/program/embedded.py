@@ -16,8 +16,9 @@ from functools import partial
 
 from hdphrs.config import LEDGER_END_S
 from hdphrs.console import say
-from hdphrs.errors import LedgerError
+from hdphrs.errors import LedgerError, StartError
 from hdphrs.program.port import ProgramPort
+from hdphrs.room import lack_of
 from hdphrs.wire.local import Link
 from hdphrs.wire.settings import (
     ADVICE_VARIABLE,
@@ -43,6 +44,9 @@ class EmbeddedNode:
 
         Args:
             number: as for `ProgramPort`.
+
+        Raises:
+            StartError: it cannot be started.
         """
         self.slots = slots
         ours, theirs = socket.socketpair()
@@ -61,7 +65,11 @@ class EmbeddedNode:
                 advice=os.environ.get(ADVICE_VARIABLE) != "0",
                 prefixed=prefixed_streams(os.environ.get(OUTPUT_VARIABLE), for_people=_is_for_people()),
             )
-            self._process = start_node(settings, pass_fds=[theirs.fileno()])
+            try:
+                self._process = start_node(settings, pass_fds=[theirs.fileno()])
+            except OSError as error:
+                ours.close()
+                raise StartError(f"cannot start a node for this program: {lack_of(error)}") from error
         self._farewell_s = FAREWELL_S if ledger is None else LEDGER_END_S
         self.port: ProgramPort = ProgramPort(Link(ours), describe_loss=self._describe_loss, number=number)
         os.register_at_fork(after_in_child=partial(_part, weakref.ref(self.port)))

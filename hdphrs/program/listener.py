@@ -15,6 +15,7 @@ from typing import Any
 
 from hdphrs.api.board import FIND_BYTES_MAX
 from hdphrs.program.echo import Echo, write
+from hdphrs.room import PAUSE_MAX_S, try_to_start
 from hdphrs.wire import local, said
 from hdphrs.wire.said import Wanted
 
@@ -40,6 +41,8 @@ class Listener:
         self._bundles: deque[bytes] = deque()
         self._come = threading.Event()
         self._thread: threading.Thread | None = None
+        self._try_s = 0.0
+        """When to try again to start the thread."""
         self._dropped = 0
         self._mains: dict[bytes, None] = {}
         self._wanted = Wanted()
@@ -60,14 +63,17 @@ class Listener:
             self._dropped += said.lost_with(bundle)
             return
         self._bundles.append(bundle)
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._listen, name="hdphrs-listener", daemon=True)
-            self._thread.start()
+        if self._thread is None and monotonic() >= self._try_s:
+            thread = threading.Thread(target=self._listen, name="hdphrs-listener", daemon=True)
+            if try_to_start(thread):
+                self._thread = thread
+            else:  # whoever waits for a result shows it meanwhile
+                self._try_s = monotonic() + PAUSE_MAX_S
         self._come.set()
 
     def show(self, within_s: float = SHOW_S) -> None:
         """Show what has come so far, or wait until the other thread has."""
-        if self._thread is None:
+        if not self._bundles and self._thread is None:
             return
         taken: deque[bool] = deque()
         try:
@@ -80,7 +86,7 @@ class Listener:
 
     def close(self) -> None:
         """Nothing more comes: show the rest."""
-        if self._thread is not None and self._showing.acquire(timeout=CLOSE_S):
+        if (self._bundles or self._thread is not None) and self._showing.acquire(timeout=CLOSE_S):
             try:
                 self._show()
                 self._echo.end()

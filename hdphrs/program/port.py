@@ -28,6 +28,7 @@ from hdphrs.program.sender import Sender
 from hdphrs.program.waiters import Waiters
 from hdphrs.protocol.paths import PROGRAM_PATH, child_path
 from hdphrs.protocol.tasks import FAIR, KEEN, ROOT, NodeId, Task
+from hdphrs.room import start_thread
 from hdphrs.wire import local
 from hdphrs.wire.bundle import SMALL, WHOLE_BYTES_MIN
 from hdphrs.wire.code import CodeBook
@@ -108,9 +109,12 @@ class ProgramPort:
         Raises:
             StartError: it may not; the message says why.
         """
-        self._sender.start()
-        if self._receiver.ident is None:
-            self._receiver.start()
+        try:
+            self._sender.start()
+            if self._receiver.ident is None:
+                start_thread(self._receiver)
+        except RuntimeError as error:
+            raise StartError(f"the program cannot start the threads that it needs: {error}") from error
         self._begun.wait()
         if self._refusal is not None:
             raise StartError(self._refusal)

@@ -17,6 +17,7 @@ from typing import Any
 
 from hdphrs.program.calls import CallFuture, Calls
 from hdphrs.program.listener import LOOK_S, Listener
+from hdphrs.room import start_thread
 from hdphrs.wire import local
 
 BATCH_MAX = 4096
@@ -43,9 +44,13 @@ class Sender:
         self._runner = threading.Thread(target=self._run, name="hdphrs-sender", daemon=True)
 
     def start(self) -> None:
-        """Begin, unless it has begun."""
+        """Begin, as soon as there is room for a thread, unless it has begun.
+
+        Raises:
+            RuntimeError: there was none for a while.
+        """
         if self._runner.ident is None:
-            self._runner.start()
+            start_thread(self._runner)
 
     def post(self, message: list[Any]) -> None:
         """This is to be sent, too."""

@@ -100,7 +100,11 @@ class Helper:
         """At the last tick others waited for their turn."""
 
     def start(self) -> None:
-        """Begin."""
+        """Begin.
+
+        Raises:
+            RuntimeError: there is no room for a thread.
+        """
         threading.Thread(target=self._run, name="hdphrs-helper", daemon=True).start()
 
     def stir(self) -> None:

@@ -18,10 +18,12 @@ import socket
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from io import FileIO
 from typing import NoReturn
 
 from hdphrs.api import future as fast
+from hdphrs.room import NO_ROOM_STATUS, lacks_room
 from hdphrs.wire.local import Link
 from hdphrs.wire.page import Page
 from hdphrs.wire.search_path import extend_path
@@ -33,6 +35,10 @@ SWITCH_INTERVAL_S = 0.0003
 
 KEPT_BLOCK_BYTES = 4 * 2**20
 """Blocks of up to this size, and twice as many bytes of free ones, stay with the process (decision 37)."""
+
+OOM_SCORE = "/proc/self/oom_score_adj"
+OOM_SCORE_MIN = 500
+"""Of the scale on which the kernel chooses, from -1000 to 1000; a process may raise its own without any right."""
 
 PR_SET_PDEATHSIG = 1
 SIGKILL = 9
@@ -46,6 +52,15 @@ def die_with(node: int) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
         if os.getppid() != node or node == 1:
             os._exit(0)
+
+
+def die_first() -> None:
+    """Have the kernel, if it ends a process for want of memory, rather take this one than the node or the program,
+    which nothing replaces.  What tasks start inherits it (Linux)."""
+    with suppress(OSError, ValueError):  # another kernel, or a file system that shows none of this
+        with open(OOM_SCORE, "r+") as file:
+            if int(file.read()) < OOM_SCORE_MIN:
+                file.write(str(OOM_SCORE_MIN))
 
 
 def outlast_sigterm() -> None:
@@ -74,14 +89,24 @@ def limit_memory(bytes_max: int) -> None:
 
 
 def serve(words: Sequence[str], path: Sequence[str], node: int) -> NoReturn:
-    """Run one scheduler until its node ends it.
+    """Run one scheduler until its node ends it; if there is no room for what it needs, end with `NO_ROOM_STATUS`.
 
     Args:
         words: what it is told.
         path: where the program's modules are.
         node: the process id of its node.
     """
+    try:
+        _serve(words, path, node)
+    except (OSError, RuntimeError) as error:  # before it is ready; later errors end the process elsewhere
+        if lacks_room(error):
+            os._exit(NO_ROOM_STATUS)
+        raise
+
+
+def _serve(words: Sequence[str], path: Sequence[str], node: int) -> NoReturn:
     die_with(node)
+    die_first()
     outlast_sigterm()
     extend_path(filter(None, path))
     lines, line, mode, ledger, memory, voice, explain, work, control, tray, page = words

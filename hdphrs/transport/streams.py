@@ -23,6 +23,7 @@ from typing import Any, Final
 import trio
 
 from hdphrs.errors import ProtocolError
+from hdphrs.room import lacks_room
 from hdphrs.transport.tls import TlsContexts
 from hdphrs.wire.files import EXHAUSTED, how_exhausted
 from hdphrs.wire.framing import FrameDecoder, encode_frame
@@ -302,6 +303,10 @@ async def connect(address: tuple[str, int]) -> trio.SocketStream:
             raise Lost(f"cannot connect: {how_exhausted(lacking[0])}", exhausted=True) from error
         how = "connection refused" if refused else f"cannot connect: {causes[0]}"
         raise Lost(how, refused=refused) from error
+    except RuntimeError as lack:  # a thread looks names up
+        if not lacks_room(lack):
+            raise
+        raise Lost(f"cannot connect: {lack}", exhausted=True) from lack
     user = None
     try:
         to_itself = raw.socket.getsockname() == raw.socket.getpeername()

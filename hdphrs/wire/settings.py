@@ -23,6 +23,7 @@ from typing import IO, Any
 from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, GRACE_S, JOIN_DEADLINE_S, LEDGER_BYTES_MAX, WIRE_VERSION
 from hdphrs.errors import LedgerError, ProtocolError, StartError
 from hdphrs.records import dataclass
+from hdphrs.room import wait_for_room
 from hdphrs.wire.framing import HEADER_BYTES, FrameDecoder, encode_frame
 from hdphrs.wire.stacks import room_for_children
 
@@ -284,18 +285,25 @@ def start_node(
         python: the interpreter.
         pass_fds: the descriptors that the settings name.
         stderr: as for `subprocess.Popen`.
+
+    Raises:
+        OSError: it cannot be started, or there was no room for it for a while.
     """
     kind = [ROOT_NODE if settings.root else MEMBER, *([f"+{len(settings.forks)}"] if settings.forks else [])]
     with room_for_children():
-        process = subprocess.Popen(
-            [python, "-m", NODE_MODULE, *kind],
-            bufsize=0,
-            stdin=subprocess.PIPE,
-            stderr=stderr,
-            pass_fds=pass_fds,
-            start_new_session=True,
-            env=os.environ | {"PYTHONSAFEPATH": "1"},
-        )
+
+        def start() -> subprocess.Popen[bytes]:
+            return subprocess.Popen(
+                [python, "-m", NODE_MODULE, *kind],
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stderr=stderr,
+                pass_fds=pass_fds,
+                start_new_session=True,
+                env=os.environ | {"PYTHONSAFEPATH": "1"},
+            )
+
+        process = wait_for_room(start, "another process")
     assert process.stdin is not None
     frame = memoryview(encode_settings(settings))
     try:

@@ -10,11 +10,14 @@ from hdphrs.node import coroner
 from hdphrs.node.coroner import Coroner
 from hdphrs.node.oom import OomWitness
 from hdphrs.node.scheduler import Named, Scheduler
-from hdphrs.protocol.tasks import Cause, Crash
+from hdphrs.node.suspicion import SPARED_MAX
+from hdphrs.protocol.events import SchedulerDied
+from hdphrs.protocol.tasks import Cause, Crash, Outcome, Piece, Verdict
 from hdphrs.wire.page import ARGUMENTS, Reading, label
-from tests.node.processless import STATUS, bundle, handed
+from tests.node.processless import STATUS, bundle, handed, processless
 
 HOW = f"exited with status {STATUS}"
+VALUE = Outcome(Verdict.VALUE, b"", ())
 
 
 def cancelled(scheduler: Scheduler, path: bytes) -> None:
@@ -137,3 +140,45 @@ def test_a_value_is_not_charged_if_the_process_was_ended_because_of_a_cancelled_
     cancelled(scheduler, b"ac")
     _, death = Coroner("here").inquire(scheduler)
     assert (death.read_of, death.blameless) == (b"", True)
+
+
+def killed(one: Coroner, path: bytes, status: int = -signal.SIGKILL) -> tuple[str, SchedulerDied]:
+    """What is said of a scheduler that was killed while it ran the task at this path."""
+    with processless() as scheduler:
+        handed(scheduler, 1, path)
+        scheduler.process.line.run(1, careful=False, again=False)
+        scheduler.ready_s = scheduler.began_s - 0.9
+        scheduler.process.process.returncode = status
+        return one.inquire(scheduler)
+
+
+@pytest.mark.parametrize("status", [-signal.SIGKILL, -signal.SIGTERM])
+def test_kill_from_outside_is_charged_to_no_task(status: int) -> None:
+    here = Coroner("here", 4)
+    blameless = [killed(here, path, status)[1].blameless for path in (b"a", b"b", b"c", b"d", b"a", b"b", b"c", b"d")]
+    assert blameless == [False] * 2 + [True] * 6
+    assert "while it ran task f, which is not to blame" in killed(here, b"a", status)[0]
+
+
+@pytest.mark.parametrize("status", [-signal.SIGSEGV, -signal.SIGABRT, 1])
+def test_what_only_a_process_itself_does_is_charged_whatever_is_killed_elsewhere(status: int) -> None:
+    here = Coroner("here", 4)
+    for path in (b"a", b"b", b"c"):
+        killed(here, path)
+    assert not killed(here, b"d", status)[1].blameless
+
+
+def test_kill_for_want_of_memory_is_charged_and_excuses_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OomWitness, "has_risen", lambda self: True)
+    here = Coroner("here", 4)
+    assert not any(killed(here, path)[1].blameless for path in (b"a", b"b", b"c", b"d"))
+    monkeypatch.setattr(OomWitness, "has_risen", lambda self: False)
+    assert not killed(here, b"e")[1].blameless
+
+
+def test_task_that_gets_on_is_excused_however_often_it_is_hit() -> None:
+    here = Coroner("here", 4)
+    for round_ in range(3 * SPARED_MAX):
+        deaths = [killed(here, path)[1] for path in (b"a", b"b", b"c", b"d")]
+        assert round_ == 0 or all(death.blameless for death in deaths)
+        here.got_on(Piece(path + b"x", b"", VALUE) for path in (b"a", b"b", b"c", b"d"))

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import os
+from contextlib import suppress
+
 from hdphrs.node.scheduler import Behind, Scheduler
-from hdphrs.protocol.tasks import Spark
+from hdphrs.protocol.tasks import PROGRAM, ROOT, Spark, Task, TaskRef
+from hdphrs.wire import local
+from hdphrs.wire.bulk import BULK_NAME, bulk_of
 from hdphrs.wire.bundle import bundle_path
 from tests.node.processless import bundle, handed
 
@@ -74,3 +80,28 @@ def test_any_bundle_may_be_above_if_the_scheduler_could_not_say(scheduler: Sched
     assert scheduler.above(PARENT, running=3) is other
     unwanted(scheduler, other)
     assert scheduler.above(PARENT, running=3) is None
+
+
+def bulks() -> int:
+    """Descriptors of large payloads that this process has."""
+    names = []
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # that of the list itself
+            names.append(os.readlink(f"/proc/self/fd/{name}"))
+    return sum(BULK_NAME in name for name in names)
+
+
+def test_buried_one_holds_no_payload_though_it_is_part_of_cycles(scheduler: Scheduler) -> None:
+    before = bulks()
+    gc.disable()
+    try:
+        refs = [TaskRef(ROOT, PROGRAM, serial) for serial in (1, 2)]
+        for serial, ref in enumerate(refs, 1):
+            scheduler.hand(serial, Spark(ref, 0, Task("f", b"a", b"", bulk_of(bytes(1 << 17)))))
+        scheduler.take_back(refs[0], 0)
+        scheduler.link.post([local.CODE, b"", bulk_of(bytes(1 << 17))])
+        assert bulks() > before
+        scheduler.forget()
+        assert bulks() == before
+    finally:
+        gc.enable()

@@ -1,0 +1,103 @@
+"""No room for another process or thread: told from other errors, and waited for.
+
+What lives here: which errors mean that there is no room at this moment (a bound on processes, on memory or on open
+files has been reached, perhaps by what tasks have started); and trying again after growing pauses.  What does not:
+where a process must not block meanwhile (`hdphrs/node/starts.py`, `hdphrs/node/threads.py`).
+"""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import Callable
+from time import monotonic, sleep
+from typing import Final, TypeVar
+
+from hdphrs.console import say
+
+T = TypeVar("T")
+
+PAUSE_MIN_S: Final = 0.05
+PAUSE_MAX_S: Final = 2.0
+"""Between two attempts: the first and the longest."""
+
+PATIENCE_S: Final = 10.0
+"""How long something is waited for without which a run cannot begin."""
+
+NO_ROOM_STATUS: Final = 75
+"""Exit status of a scheduler that has found no room for what it needs before it is ready (EX_TEMPFAIL)."""
+
+_NO_ROOM: Final = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
+_NO_THREAD: Final = "can't start new thread"
+"""How Python says so; it does not say why."""
+
+
+def lacks_room(error: BaseException) -> bool:
+    """Whether a process or thread could not be started because there is no room for it at this moment."""
+    if isinstance(error, OSError):
+        return error.errno in _NO_ROOM
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and _NO_THREAD in str(error))
+
+
+def lack_of(error: BaseException) -> str:
+    """What is lacking, in a few words."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error) or type(error).__name__
+
+
+def longer(pause_s: float) -> float:
+    """The pause after this one."""
+    return min(PAUSE_MAX_S, pause_s * 2)
+
+
+def say_no_room(what: str, error: BaseException) -> None:
+    """Tell the user that `what`, such as "another process", is waited for."""
+    say(f"no room for {what} on this host ({lack_of(error)}); trying again")
+
+
+def wait_for_room(start: Callable[[], T], what: str, within_s: float = PATIENCE_S) -> T:
+    """Call `start` until there is room; blocks.
+
+    Args:
+        start: starts a process or thread, or raises.
+        what: such as "another process".
+        within_s: how long to try.
+
+    Raises:
+        OSError, RuntimeError, MemoryError: what `start` has raised last; at once if it is not for want of room.
+    """
+    end_s = monotonic() + within_s
+    pause_s = PAUSE_MIN_S
+    said = False
+    while True:
+        try:
+            return start()
+        except (OSError, RuntimeError, MemoryError) as error:
+            if not lacks_room(error) or monotonic() + pause_s > end_s:
+                raise
+            if not said:
+                said = True
+                say_no_room(what, error)
+        sleep(pause_s)
+        pause_s = longer(pause_s)
+
+
+def start_thread(thread: threading.Thread, within_s: float = PATIENCE_S) -> None:
+    """Start a thread as soon as there is room; blocks.
+
+    Raises:
+        RuntimeError: there was none in that time.
+    """
+    wait_for_room(thread.start, "another thread", within_s)
+
+
+def try_to_start(thread: threading.Thread) -> bool:
+    """Start a thread if there is room; whether there was."""
+    try:
+        thread.start()
+    except (RuntimeError, MemoryError) as error:
+        if not lacks_room(error):
+            raise
+        return False
+    return True
