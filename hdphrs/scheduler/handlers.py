@@ -56,7 +56,10 @@ HELD_MAX: Final = 16
 """Exceptions that wait; what comes then is dropped."""
 
 AGAIN_S: Final = 1e-3
-"""After so long it is looked whether a task's own code runs."""
+"""After so long it is looked whether a task's own code runs, if one runs that something is held for."""
+
+LOOK_S_MAX: Final = 0.05
+"""And after so long at most whether that task runs, or has ended."""
 
 AGAIN: Final[int] = getattr(signal, "SIGRTMAX", signal.SIGURG)
 """Stands for a signal whose exception is held; nobody sends it."""
@@ -75,7 +78,10 @@ class Handlers:
         self._has_ended = has_ended
         self._installed: dict[int, tuple[Any, Future[Any] | None]] = {}
         """By signal, the handler that a task has installed, and which."""
+        self._starting = threading.RLock()
+        """Guards the next one; a handler may be called in the midst of another one."""
         self._repeats = False
+        """Whether the thread runs."""
         self._forked = False
 
     def install(self) -> None:
@@ -92,11 +98,17 @@ class Handlers:
         """`signal.signal`."""
         before = self.getsignal(signalnum)
         number = int(signalnum)
-        _set(number, self._handle if callable(handler) else handler)
-        if callable(handler):
-            self._installed[number] = handler, fast.here.task
-        else:
-            self._installed.pop(number, None)
+        if not callable(handler):
+            _set(number, handler)
+            return before
+        known = self._installed.get(number)
+        self._installed[number] = handler, fast.here.task  # first: the signal may come at once
+        try:
+            _set(number, self._handle)
+        except BaseException:
+            if known is not None:
+                self._installed[number] = known
+            raise
         return before
 
     def getsignal(self, signalnum: int) -> Any:
@@ -113,16 +125,17 @@ class Handlers:
             BaseException: what a handler has raised that is this task's.
         """
         task = fast.here.task
-        for place, (owner, error) in enumerate(self.held):
-            if task is not None and self._concerns(owner, task):
-                del self.held[place]
+        for one in list(self.held):
+            owner, error = one
+            if task is not None and self._concerns(owner, task) and self._take(one):
                 raise error
 
-    def ended(self) -> None:
-        """A task has: what is held for none that runs is dropped."""
-        for one in [one for one in self.held if self._has_ended(one[0])]:
-            self.held.remove(one)
-            self._drop(one[1])
+    def look(self) -> None:
+        """Drop what is held for tasks that have ended."""
+        for one in list(self.held):
+            owner, error = one
+            if self._has_ended(owner) and self._take(one):
+                self._drop(error)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         """Stands for the handlers of all signals."""
@@ -148,19 +161,33 @@ class Handlers:
                 self._drop(error)
                 return
             self.held.append((whose, error))
-            if is_concerned and not self._repeats:
-                self._repeats = True
+            with self._starting:
+                is_first, self._repeats = not self._repeats, True
+            if is_first:
                 threading.Thread(target=self._repeat, name="hdphrs-handlers", daemon=True).start()
 
     def _repeat(self) -> None:
-        """In a thread of its own, as long as something is held for a task that runs."""
-        while True:
-            sleep(AGAIN_S)
+        """In a thread of its own, as long as something is held."""
+        pause_s = AGAIN_S
+        while self._repeats:
+            sleep(pause_s)
+            self.look()
             task = fast.here.task
-            if task is None or not any(self._concerns(owner, task) for owner, _ in list(self.held)):
-                self._repeats = False
-                return
-            interrupt(AGAIN)
+            if task is not None and any(self._concerns(owner, task) for owner, _ in list(self.held)):
+                pause_s = AGAIN_S
+                interrupt(AGAIN)
+            else:
+                pause_s = min(2 * pause_s, LOOK_S_MAX)
+            with self._starting:
+                self._repeats = bool(self.held)
+
+    def _take(self, one: tuple[Future[Any], BaseException]) -> bool:
+        """Whether it is still held, and from now on no more: the other thread may have been faster."""
+        try:
+            self.held.remove(one)
+        except ValueError:
+            return False
+        return True
 
     def _concerns(self, owner: Future[Any] | None, task: Future[Any]) -> bool:
         """Whether this task may get what a handler of that one raises."""

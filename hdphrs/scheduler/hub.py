@@ -274,8 +274,6 @@ class Hub:
         if self._stopper.stopping:
             self._stopper.ended(done)
             self._waiting.wake_all()
-        if self._stopper.handlers.held:
-            self._stopper.handlers.ended()
         if self._dialogue.is_due:
             self._dialogue.receive(block=False)
 

@@ -279,7 +279,7 @@ def test_what_is_held_is_bounded_and_dropped_when_its_task_ends(
     assert capfd.readouterr().err.count("hdphrs: dropped") == 1
     one.check()
     ended.add(owner)
-    one.ended()
+    one.look()
     assert one.held == []
     assert capfd.readouterr().err.count("hdphrs: dropped") == HELD_MAX
 
