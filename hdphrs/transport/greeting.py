@@ -26,7 +26,7 @@ class Join:
     slots: int
     pid: int
     port: int
-    """Where it listens, at the address that this connection comes from."""
+    """Where it listens, at the host that this connection comes from."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,7 @@ class NodeSettings:
     bind: str = "127.0.0.1"
     """Others: the address to listen on for peers."""
     credentials: Credentials | None = None
-    """Mutual TLS; None on loopback, where the secret alone must do."""
+    """Mutual TLS; None where no other host takes part (decision 41)."""
     program_path: tuple[str, ...] = ()
     """On the program's host: where its modules are, for functions that travel inline."""
     program_archive: bytes | None = None

@@ -124,6 +124,32 @@ def test_tls_connections_break_in_the_middle_of_records_then_nothing_is_lost_or_
     run(main)
 
 
+def test_byte_changed_on_the_way_ends_the_connection_and_everything_arrives_over_the_next() -> None:
+    class Vandal(Proxy):
+        spoils = False
+
+        def bend(self, data: bytes) -> bytes:
+            if not self.spoils:
+                return data
+            self.spoils = False
+            return data[:-1] + bytes([data[-1] ^ 1])
+
+    async def main() -> None:
+        async with cluster(contexts) as c:
+            root = await c.start(ROOT)
+            wire = Vandal(root.port)
+            await c.nursery.start(wire.serve)
+            one = await c.join(wire.port)
+            await exchange(root, one, 3)
+            await settle()
+            wire.spoils = True
+            await exchange(root, one, 3)
+            assert not wire.spoils
+            assert wire.connections == 2
+
+    run(main)
+
+
 def test_bytes_on_the_way_are_not_readable() -> None:
     seen: list[bytes] = []
 
