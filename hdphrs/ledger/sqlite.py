@@ -255,7 +255,7 @@ class SqliteStore:
                 except BaseException:
                     connection.close()
                     raise
-                self._obstacle = str(obstacle)
+                self._obstacle = self._text(obstacle)
                 return connection
         raise obstacle
 
@@ -348,15 +348,26 @@ class SqliteStore:
             except (sqlite3.Error, OSError, TypeError, ValueError, OverflowError) as error:
                 read_as_it_is = self._obstacle is not None  # another run may be changing it under our eyes
                 if read_as_it_is or isinstance(error, OSError) or _is_surroundings(error):
-                    raise LedgerError(f"the ledger {self._file} cannot be {what}: {_text(error)}") from error
+                    raise LedgerError(f"the ledger {self._file} cannot be {what}: {self._text(error)}") from error
                 why = error
             try:
                 self._set_aside(str(why) or type(why).__name__)
                 return again()
             except (sqlite3.Error, OSError) as error:
-                raise LedgerError(f"the ledger {self._file} cannot be used: {_text(error)}") from error
+                raise LedgerError(f"the ledger {self._file} cannot be used: {self._text(error)}") from error
         except Distrust as error:
             raise LedgerError(f"the ledger {self._place} cannot be trusted: {error}") from error
+
+    def _text(self, error: Exception) -> str:
+        """Why something was not possible: SQLite often does not know more than that it was not."""
+        said = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        try:
+            disk = os.fstatvfs(self._folder.descriptor)
+        except OSError:
+            return said
+        if disk.f_flag & os.ST_RDONLY:
+            return f"{said} (the file system is read-only)"
+        return f"{said} (the disk is full)" if disk.f_blocks and not disk.f_bavail else said
 
     def _set_aside(self, why: str) -> None:
         connection: sqlite3.Connection | None = getattr(self, "_connection", None)
@@ -393,7 +404,3 @@ def _is_label(row: Sequence[object]) -> bool:
 
 def _parts(keys: Sequence[bytes]) -> list[Sequence[bytes]]:
     return [keys[i : i + _PARAMETERS_MAX] for i in range(0, len(keys), _PARAMETERS_MAX)]
-
-
-def _text(error: BaseException) -> str:
-    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

@@ -109,3 +109,5 @@ def test_what_is_in_a_ledger_is_read_while_nothing_can_be_written(tmp_path: Path
     for line in lines:
         assert line.startswith("the ledger ")
         assert "cannot be written: " in line
+        if kind == "directory":
+            assert line.endswith("(the file system is read-only)" if how == "read-only" else "(the disk is full)")
