@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import signal
 
+from hdphrs.node.links import LOST
 from hdphrs.node.oom import OomWitness
 from hdphrs.node.scheduler import NOBODY, Named, Scheduler
 from hdphrs.protocol.events import SchedulerDied
 from hdphrs.protocol.tasks import Crash, Spark
 from hdphrs.wire.bundle import is_bundle
+from hdphrs.wire.settings import LINKS_LOST_STATUS
 
 STUBBORN_MAX = 1024
 """Cancelled tasks of which it is remembered that they took an ancestor along."""
@@ -34,10 +36,15 @@ class Coroner:
             scheduler: has been reaped, and all that it said has been heard.
         """
         process = scheduler.process
-        serial = process.line.running
+        fault = scheduler.fault
+        serial = process.line.running if fault is None else fault.running
         running, ended = scheduler.handed.get(serial), scheduler.ended.get(serial)
         how = process.how_it_ended()
-        if process.process.returncode == -signal.SIGKILL and self._witness.has_risen():
+        if process.process.returncode == LINKS_LOST_STATUS:
+            how = LOST
+        elif fault is not None and process.process.returncode == -signal.SIGKILL:
+            how = fault.how
+        elif process.process.returncode == -signal.SIGKILL and self._witness.has_risen():
             how += ", out of memory"
         doing, left = "while it ran no task", NOBODY
         if running is not None:

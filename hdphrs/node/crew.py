@@ -23,8 +23,9 @@ from hdphrs.node.exchange import Exchange
 from hdphrs.node.figures import LOOK_S, Figures
 from hdphrs.node.fork import Fork
 from hdphrs.node.hunger import Hunger
+from hdphrs.node.links import FROM_SCHEDULER, MALFORMED, SPOILT, check, end_without_link
 from hdphrs.node.process import SchedulerProcess, start_scheduler
-from hdphrs.node.scheduler import Behind, Named, Scheduler
+from hdphrs.node.scheduler import Behind, Fault, Named, Scheduler
 from hdphrs.node.voices import Voices
 from hdphrs.protocol.events import (
     Begun,
@@ -178,9 +179,12 @@ class Crew:
         kept: list[Piece] = []
         for scheduler in self._schedulers.values():
             if scheduler.tray.finds:
-                for _, pieces, own_s, here_s in scheduler.tray.among([]):
-                    self._books.give(scheduler.origin, own_s, here_s)
-                    kept += map(unpack_piece, pieces)
+                try:
+                    for _, pieces, own_s, here_s in scheduler.tray.among([]):
+                        self._books.give(scheduler.origin, own_s, here_s)
+                        kept += map(unpack_piece, pieces)
+                except MALFORMED:
+                    scheduler.tray.is_spoilt = True
         if kept:
             assert self._handle is not None
             self._handle([Kept(tuple(kept))])
@@ -282,7 +286,9 @@ class Crew:
     async def _attend(self, scheduler: Scheduler) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(scheduler.link.pump)
-            nursery.start_soon(self.exchange.serve, scheduler.link, partial(self._listen, scheduler))
+            nursery.start_soon(self._serve, scheduler)
+            for end in (scheduler.process.control, scheduler.process.tray):
+                nursery.start_soon(self._await_end, scheduler, end.fileno())
             nursery.start_soon(scheduler.speaker.relay)
             await _wait(scheduler.process.process)
             nursery.cancel_scope.cancel()
@@ -290,19 +296,35 @@ class Crew:
         if not self._stopping:
             self._bury(scheduler)
 
+    async def _serve(self, scheduler: Scheduler) -> None:
+        await self.exchange.serve(scheduler.link, partial(self._listen, scheduler))
+        if scheduler.link.is_spoilt:
+            scheduler.condemn(Fault(SPOILT, scheduler.process.line.running))
+        await end_without_link(scheduler)
+
+    async def _await_end(self, scheduler: Scheduler, descriptor: int) -> None:
+        await self.exchange.await_end(descriptor)
+        await end_without_link(scheduler)
+
     def _listen(self, scheduler: Scheduler, messages: list[list[Any]]) -> bool:
         self._hear(scheduler, scheduler.tray.among(messages))
-        return True
+        return scheduler.fault is None
 
-    def _hear(self, scheduler: Scheduler, messages: list[list[Any]]) -> None:
+    def _hear(self, scheduler: Scheduler, messages: list[Any]) -> None:
         assert self._handle is not None
         events: list[Event] = []
-        if messages:
-            self.glance(messages)
-        for message in messages:
-            event = self._understand(scheduler, message)
-            if event is not None:
-                events.append(event)
+        try:
+            if messages:
+                check(messages, FROM_SCHEDULER)
+                self.glance(messages)
+            for message in messages:
+                event = self._understand(scheduler, message)
+                if event is not None:
+                    events.append(event)
+        except MALFORMED:
+            scheduler.link.is_spoilt = True
+        if scheduler.link.is_spoilt or scheduler.tray.is_spoilt:
+            scheduler.condemn(Fault(SPOILT, scheduler.process.line.running))
         self._handle(events)
         self._books.settle()
         if self._finished:  # after somebody has got them

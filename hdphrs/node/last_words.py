@@ -17,6 +17,9 @@ from hdphrs.form import OUR_FILES
 
 READ_BYTES = 1 << 16
 
+DRAINED_BYTES_MAX = 1 << 20
+"""More than a pipe holds: who goes on writing, as a child that a task has left behind may, is not waited for."""
+
 REMEMBERED_BYTES_MAX = 4096
 REMEMBERED_LINES_MAX = 30
 
@@ -65,7 +68,9 @@ class LastWords:
 
     def drain(self) -> None:
         """Pass on what is there."""
-        while data := self._read():
+        left_bytes = DRAINED_BYTES_MAX
+        while left_bytes > 0 and (data := self._read()):
+            left_bytes -= len(data)
             if not self._for_program(data):
                 self._write(data)
 

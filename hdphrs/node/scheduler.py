@@ -39,6 +39,15 @@ class Behind(NamedTuple):
     """Its path."""
 
 
+class Fault(NamedTuple):
+    """Why its node has ended its process."""
+
+    how: str
+    """How it has ended, for people."""
+    running: int
+    """The serial number of the task that had its core then; 0 for none."""
+
+
 class Ended(NamedTuple):
     """And if it has ended: it may have left something behind."""
 
@@ -78,6 +87,8 @@ class Scheduler:
         """Whether something has just been cancelled that it has."""
         self.stubborn: Named | None = None
         """The cancelled task because of which its process was ended."""
+        self.fault: Fault | None = None
+        """Because of which its process was ended."""
         self.unwanted: set[tuple[TaskRef, int]] = set()
         """Of what it has got, what is cancelled."""
         self.behind: dict[int, Behind] = {}
@@ -105,6 +116,12 @@ class Scheduler:
         """A cancelled task has its core, and does not end: the process is."""
         self.stubborn = stubborn
         self.process.process.kill()
+
+    def condemn(self, fault: Fault) -> None:
+        """Nothing can be done with its process any more, unless that has been found before: it is ended."""
+        if self.fault is None:
+            self.fault = fault
+            self.process.process.kill()
 
     def running(self) -> Named:
         """Name and path of the task that has its core, or had it last, as far as one knows."""

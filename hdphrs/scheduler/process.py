@@ -90,16 +90,15 @@ def serve(words: Sequence[str], path: Sequence[str], node: int) -> NoReturn:
     if int(memory):
         limit_memory(int(memory))
     from hdphrs.scheduler.hub import Hub  # takes long, if this process was not forked
+    from hdphrs.scheduler.links import out_of_the_way
 
-    links = [socket.socket(fileno=int(descriptor)) for descriptor in (work, control)]
+    links = [socket.socket(fileno=out_of_the_way(int(descriptor))) for descriptor in (work, control)]
     for link in links:
-        os.set_inheritable(link.fileno(), False)
         os.register_at_fork(after_in_child=link.close)
-    pipe = FileIO(int(tray), "w")
+    pipe = FileIO(out_of_the_way(int(tray)), "w")
     os.register_at_fork(after_in_child=pipe.close)
-    for descriptor in (tray, page):
-        os.set_inheritable(int(descriptor), False)
     crew = Page(int(page), int(lines)).all_lines()
+    os.close(int(page))  # it stays mapped
     shared = crew[int(line)]
     sys.argv = ["hdphrs.scheduler"]
     sys.setswitchinterval(SWITCH_INTERVAL_S)

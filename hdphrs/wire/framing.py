@@ -234,9 +234,16 @@ class FrameDecoder:
             return None
 
     def messages(self, data: bytes) -> list[Any]:
-        """All items of the frames that are complete with `data`, each of which is a list; otherwise as `feed`."""
-        whole: list[Any] | None = self.peek(data)
-        return [item for frame in self.feed(data) for item in frame] if whole is None else whole
+        """All items of the frames that are complete with `data`, each of which must be a list; otherwise as `feed`."""
+        whole = self.peek(data)
+        if type(whole) is list:
+            return whole
+        items: list[Any] = []
+        for frame in self.feed(data):
+            if type(frame) is not list:
+                raise self._violation("a frame that is no list of messages")
+            items += frame
+        return items
 
     def _decode(self, data: bytes | bytearray | memoryview, start: int, frames: list[Any]) -> int:
         """Decode what has come from `start` on; where it ends."""

@@ -171,6 +171,12 @@ class Link:
         self._caught: deque[Any] = deque()
         """By `catch`, and not dropped."""
 
+    @property
+    def descriptors(self) -> list[int]:
+        """Where it is open."""
+        tray = [] if self._tray is None else [self._tray.descriptor]
+        return [self._socket.fileno(), *tray]
+
     def send(self, *messages: list[Any]) -> None:
         """Send these messages together; blocks while the node is busy.
 

@@ -41,6 +41,9 @@ READY = "ready"
 TOLD_STATUS = 128 + signal.SIGTERM
 """Exit status of a root node that has ended the run because it was told to, by SIGTERM."""
 
+LINKS_LOST_STATUS = 76
+"""Exit status of a scheduler process that finds the descriptors of its links to the node closed or replaced."""
+
 PROGRAM_FD_VARIABLE = "HDPHRS_PROGRAM_FD"
 """Tells a program started by `hdphrs run` which descriptor is its link to the root node."""
 
