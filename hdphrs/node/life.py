@@ -17,6 +17,7 @@ from hdphrs.console import say
 from hdphrs.errors import HdphrsError
 from hdphrs.node.fork import become, fork_apart
 from hdphrs.node.process import SchedulerProcess, start_scheduler
+from hdphrs.wire.nameless import nameless
 from hdphrs.wire.page import Page
 from hdphrs.wire.settings import MEMBER, NODE_MODULE, NodeSettings, read_settings
 from hdphrs.wire.stacks import THREAD_STACK_BYTES, has_room
@@ -71,8 +72,10 @@ def _live_apart(settings: NodeSettings, leash: int) -> NoReturn:
 
 def _share_archive(archive: bytes) -> None:
     """Put the program's directory on the import path of the schedulers, without leaving a file behind."""
-    descriptor = os.memfd_create("hdphrs-program", 0)
-    os.write(descriptor, archive)
+    descriptor = nameless("hdphrs-program")
+    view = memoryview(archive)
+    while view:
+        view = view[os.write(descriptor, view) :]
     os.set_inheritable(descriptor, True)
     entry = f"/proc/{os.getpid()}/fd/{descriptor}"
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), entry]))

@@ -12,10 +12,12 @@ import socket
 import subprocess
 import sys
 import weakref
+from contextlib import suppress
 from functools import partial
 
 from hdphrs.config import LEDGER_END_S
 from hdphrs.program.port import ProgramPort
+from hdphrs.wire.files import out_of_the_way
 from hdphrs.wire.local import Link
 from hdphrs.wire.settings import (
     ADVICE_VARIABLE,
@@ -41,7 +43,8 @@ class EmbeddedNode:
             number: as for `ProgramPort`.
         """
         self.slots = slots
-        ours, theirs = socket.socketpair()
+        pair, theirs = socket.socketpair()
+        ours = socket.socket(fileno=out_of_the_way(pair.detach()))
         ledger = ledger_location(os.environ.get(LEDGER_VARIABLE))
         with theirs:
             settings = NodeSettings(
@@ -57,6 +60,9 @@ class EmbeddedNode:
                 prefixed=prefixed_streams(os.environ.get(OUTPUT_VARIABLE), for_people=_is_for_people()),
             )
             self._process = start_node(settings, pass_fds=[theirs.fileno()])
+        assert self._process.stdin is not None
+        self._leash = out_of_the_way(os.dup(self._process.stdin.fileno()))
+        self._process.stdin.close()
         self._farewell_s = FAREWELL_S if ledger is None else LEDGER_END_S
         self.port: ProgramPort = ProgramPort(Link(ours), describe_loss=self._describe_loss, number=number)
         os.register_at_fork(after_in_child=partial(_part, weakref.ref(self.port)))
@@ -64,8 +70,8 @@ class EmbeddedNode:
     def end(self) -> None:
         """Tell it that the program has ended, and see it off."""
         self.port.close()
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        with suppress(OSError):  # the program may have closed it
+            os.close(self._leash)
         try:
             self._process.wait(self._farewell_s)
         except subprocess.TimeoutExpired:

@@ -24,7 +24,7 @@ from hdphrs.scheduler.end import leave
 from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.habits import SOON_S, Habits
 from hdphrs.scheduler.keep import Keeper
-from hdphrs.scheduler.links import Links, out_of_the_way
+from hdphrs.scheduler.links import Links
 from hdphrs.scheduler.mail import Mail
 from hdphrs.scheduler.note import Noter
 from hdphrs.scheduler.rhythm import Rhythm
@@ -32,6 +32,7 @@ from hdphrs.scheduler.stop import Stopper
 from hdphrs.scheduler.timers import Timers
 from hdphrs.scheduler.voice import Voice
 from hdphrs.wire import local
+from hdphrs.wire.files import out_of_the_way
 from hdphrs.wire.page import LOOK, SPEAK, Line
 
 ASKED_BYTES = 64

@@ -8,9 +8,7 @@ of a thread's loop by an error, which may have come from that.  What does not: h
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
-import resource
 import select
 from typing import NoReturn
 
@@ -18,28 +16,10 @@ from hdphrs.scheduler.end import fail, flush_streams, leave
 from hdphrs.wire.page import Line
 from hdphrs.wire.settings import LINKS_LOST_STATUS
 
-OUT_OF_THE_WAY = 512
-"""From this number on descriptors of ours are kept, or from half of what the process may have open: those that are
-opened get the lowest free numbers, so a task that has closed ours by their numbers does not get them for its own."""
-
 _CLOSED_OR_OTHERS = {errno.EBADF, errno.ENOTSOCK, errno.ENOTCONN, errno.EOPNOTSUPP}
 """What the system says of a descriptor that is not open, or is no link."""
 
 _LOST = select.POLLNVAL
-
-
-def out_of_the_way(descriptor: int) -> int:
-    """A copy of this descriptor, which children do not inherit, with a high number; the original is closed.  The
-    original itself if there is no room."""
-    room = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    first = OUT_OF_THE_WAY if room == resource.RLIM_INFINITY else min(OUT_OF_THE_WAY, room // 2)
-    try:
-        copy = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, first)
-    except OSError:
-        os.set_inheritable(descriptor, False)
-        return descriptor
-    os.close(descriptor)
-    return copy
 
 
 class Links:

@@ -18,10 +18,13 @@ import socket
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 from io import FileIO
 from typing import NoReturn
 
 from hdphrs.api import future as fast
+from hdphrs.wire.files import out_of_the_way
 from hdphrs.wire.local import Link
 from hdphrs.wire.page import Page
 from hdphrs.wire.search_path import extend_path
@@ -73,6 +76,13 @@ def limit_memory(bytes_max: int) -> None:
     resource.setrlimit(kind, (bytes_max, resource.getrlimit(kind)[1]))
 
 
+def _part_with(*links: socket.socket | FileIO) -> None:
+    """A copy of this process, which a task has made, has no part in them."""
+    for link in links:
+        with suppress(OSError):  # the task may have closed them before
+            link.close()
+
+
 def serve(words: Sequence[str], path: Sequence[str], node: int) -> NoReturn:
     """Run one scheduler until its node ends it.
 
@@ -90,13 +100,10 @@ def serve(words: Sequence[str], path: Sequence[str], node: int) -> NoReturn:
     if int(memory):
         limit_memory(int(memory))
     from hdphrs.scheduler.hub import Hub  # takes long, if this process was not forked
-    from hdphrs.scheduler.links import out_of_the_way
 
     links = [socket.socket(fileno=out_of_the_way(int(descriptor))) for descriptor in (work, control)]
-    for link in links:
-        os.register_at_fork(after_in_child=link.close)
     pipe = FileIO(out_of_the_way(int(tray)), "w")
-    os.register_at_fork(after_in_child=pipe.close)
+    os.register_at_fork(after_in_child=partial(_part_with, *links, pipe))
     crew = Page(int(page), int(lines)).all_lines()
     os.close(int(page))  # it stays mapped
     shared = crew[int(line)]
