@@ -16,8 +16,8 @@ from hdphrs.protocol.tasks import Crash, Spark
 from hdphrs.wire.bundle import is_bundle
 from hdphrs.wire.settings import LINKS_LOST_STATUS
 
-STUBBORN_MAX = 1024
-"""Cancelled tasks of which it is remembered that they took an ancestor along."""
+REMEMBERED_MAX = 1024
+"""Cancelled tasks of which it is remembered that they took an ancestor along; and tasks that have been forgiven."""
 
 
 class Coroner:
@@ -28,6 +28,8 @@ class Coroner:
         self._witness = OomWitness()
         self._stubborn: dict[bytes, None] = {}
         """Paths of cancelled tasks that have taken an ancestor along."""
+        self._forgiven: dict[bytes, None] = {}
+        """Paths of tasks that have not been charged with a fault."""
 
     def inquire(self, scheduler: Scheduler) -> tuple[str, SchedulerDied]:
         """A line for the user, and what the core is to hear.
@@ -56,7 +58,11 @@ class Coroner:
             self._host, process.pid, how, scheduler.arguments.get(serial, ""), scheduler.speaker.errors.text()
         )
         stubborn = scheduler.stubborn
-        blameless = stubborn is not None
+        blameless = stubborn is not None or (
+            fault is not None
+            and fault.forgiven
+            and self._is_forgiven(left.task.path if running is None else running.task.path)
+        )
         if stubborn is not None:
             doing = f"while it ran task {stubborn.name}, which was cancelled and did not end"
             if culprit := self._blamed(scheduler, stubborn, serial):
@@ -68,6 +74,13 @@ class Coroner:
             SchedulerDied(scheduler.origin, copy, crash, blameless, left.task.path, left.crashes),
         )
 
+    def _is_forgiven(self, path: bytes) -> bool:
+        """Whether a fault is not charged to the task at this path: it is when it comes again."""
+        if path in self._forgiven:
+            return False
+        _remember(self._forgiven, path)
+        return True
+
     def _blamed(self, scheduler: Scheduler, cancelled: Named, running: int) -> Spark | None:
         """Whose fault it is that a cancelled task has not ended, and its scheduler is replaced: nobody's, unless the
         same task takes an ancestor along for the second time.  That would make and cancel it again, and so on for ever.
@@ -76,7 +89,11 @@ class Coroner:
         above = scheduler.above(cancelled.path, running)
         if above is None or cancelled.path in self._stubborn:
             return above
-        self._stubborn[cancelled.path] = None
-        if len(self._stubborn) > STUBBORN_MAX:
-            del self._stubborn[next(iter(self._stubborn))]
+        _remember(self._stubborn, cancelled.path)
         return above if is_bundle(above.task.path) else None
+
+
+def _remember(paths: dict[bytes, None], path: bytes) -> None:
+    paths[path] = None
+    if len(paths) > REMEMBERED_MAX:
+        del paths[next(iter(paths))]

@@ -26,6 +26,7 @@ from hdphrs.node.hunger import Hunger
 from hdphrs.node.links import FROM_SCHEDULER, MALFORMED, SPOILT, check, end_without_link
 from hdphrs.node.process import SchedulerProcess, start_scheduler
 from hdphrs.node.scheduler import Behind, Fault, Named, Scheduler
+from hdphrs.node.stopped import Watch
 from hdphrs.node.voices import Voices
 from hdphrs.protocol.events import (
     Begun,
@@ -102,6 +103,9 @@ class Crew:
         self._stopping = False
         self._schedulers: dict[Origin, Scheduler] = {}
         self._hunger = Hunger(self._schedulers.values())
+        self._watch = Watch(
+            self._schedulers.values(), host=settings.host, replace_after_s=settings.detect_stopped_s, say=say
+        )
         self._unsent: dict[Scheduler, None] = {}
         """Those to whom something was posted since the last flush."""
         self._next_origin = 1
@@ -118,6 +122,8 @@ class Crew:
         """Effect `Start`."""
         scheduler = self._schedulers[origin]
         self._hunger.feed(scheduler)
+        if self._watch.sleeps:
+            self._watch.wake()
         first, self._next_serial = self._next_serial, self._next_serial + len(sparks)
         if self._started is not None:
             assert sparks[0].ref == self._started, f"{self._started} was started before the core was asked"
@@ -257,6 +263,7 @@ class Crew:
             for scheduler in list(self._schedulers.values()):
                 nursery.start_soon(self._attend, scheduler)
             nursery.start_soon(self._hunger.nudges.run)
+            nursery.start_soon(self._watch.run)
 
     async def stop(self) -> None:
         """Ask all processes to end; those that run a task may still do so after `STOP_S`, see `kill`."""
@@ -281,6 +288,7 @@ class Crew:
         self._next_origin += 1
         scheduler = self._schedulers[origin] = Scheduler(origin, process, self.voices)
         self._hunger.join(scheduler)
+        self._watch.wake()
         return scheduler
 
     async def _attend(self, scheduler: Scheduler) -> None:

@@ -48,6 +48,11 @@ class NodeLink:
         """How many frames the socket has not taken yet."""
         return len(self._backlog)
 
+    @property
+    def unfinished_bytes(self) -> int:
+        """What has come of a message whose rest has not."""
+        return self._decoder.unfinished_bytes
+
     def flush(self) -> None:
         """Send what has been posted; what the socket does not take now, `pump` sends.  Never blocks."""
         if not self._posted:

@@ -8,13 +8,12 @@ the scheduler notices it itself (`hdphrs/scheduler/links.py`), and who is charge
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final
 
 import trio
 
 from hdphrs.errors import ProtocolError
+from hdphrs.node.kernel import stat_of
 from hdphrs.node.scheduler import Fault, Scheduler
 from hdphrs.wire import local
 
@@ -62,9 +61,6 @@ FROM_SCHEDULER: Final = {
 FROM_PROGRAM: Final = {local.CODE: 3, local.EXPORT: 2, local.PLACE: 4, local.CANCEL: 2, local.FOUND: 4, local.BYE: 1}
 """By kind of message, how many items it has, the kind included."""
 
-_EXITING: Final = 0x4
-"""A flag of a process (proc(5)): it ends."""
-
 
 def check(messages: Sequence[Any], shapes: dict[int, int]) -> None:
     """See that these may be messages; what their items are is found out when they are understood.
@@ -84,13 +80,6 @@ async def end_without_link(scheduler: Scheduler) -> None:
     """
     running = scheduler.process.line.running
     await trio.sleep(ENDING_S)
-    while _is_ending(scheduler.process.pid):
+    while (stat := stat_of(scheduler.process.pid)) is not None and stat.is_ending:
         await trio.sleep(ENDING_S)
     scheduler.condemn(Fault(LOST, running))
-
-
-def _is_ending(pid: int) -> bool:
-    with suppress(OSError, IndexError, ValueError):
-        state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return state in "ZX" or int(rest[5]) & _EXITING != 0
-    return False

@@ -46,6 +46,8 @@ class Fault(NamedTuple):
     """How it has ended, for people."""
     running: int
     """The serial number of the task that had its core then; 0 for none."""
+    forgiven: bool = False
+    """Whether no task is charged for it the first time."""
 
 
 class Ended(NamedTuple):

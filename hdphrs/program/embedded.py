@@ -21,12 +21,14 @@ from hdphrs.wire.files import out_of_the_way
 from hdphrs.wire.local import Link
 from hdphrs.wire.settings import (
     ADVICE_VARIABLE,
+    DETECT_STOPPED_VARIABLE,
     LEDGER_VARIABLE,
     OUTPUT_VARIABLE,
     NodeSettings,
     ledger_location,
     prefixed_streams,
     start_node,
+    stopped_s,
 )
 
 FAREWELL_S = 2.0
@@ -56,6 +58,7 @@ class EmbeddedNode:
                 program_path=tuple(os.path.abspath(entry) for entry in sys.path),
                 ledger=ledger is not None,
                 ledger_location=ledger,
+                detect_stopped_s=stopped_s(os.environ.get(DETECT_STOPPED_VARIABLE)),
                 advice=os.environ.get(ADVICE_VARIABLE) != "0",
                 prefixed=prefixed_streams(os.environ.get(OUTPUT_VARIABLE), for_people=_is_for_people()),
             )

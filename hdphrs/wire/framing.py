@@ -216,6 +216,11 @@ class FrameDecoder:
         """Something has come in part."""
         return bool(self._buffer) or self._incoming is not None or bool(self.bulks)
 
+    @property
+    def unfinished_bytes(self) -> int:
+        """Of a frame whose rest has not come, as far as it has."""
+        return len(self._buffer)
+
     def peek(self, data: bytes) -> Any:
         """The object in the one small frame that `data` is, which has not been fed, without bulks; None for anything
         else, which is to be fed."""

@@ -171,8 +171,8 @@ MEDDLING = """
         return n * n
 
     def links():
-        numbers = [int(name) for name in os.listdir("/proc/self/fd")]
-        return [fd for fd in numbers if os.path.exists(f"/proc/self/fd/{fd}") and os.path.stat.S_ISSOCK(os.fstat(fd).st_mode)]
+        found = "/proc/self/fd"
+        return [int(name) for name in os.listdir(found) if "socket:" in os.path.realpath(f"{found}/{name}")]
 
     def meddle():
         null = os.open(os.devnull, os.O_RDWR)

@@ -69,7 +69,7 @@ def test_a_bundle_is_charged_at_once_for_it_comes_back_as_calls_alone(scheduler:
 
 
 def test_only_so_many_cancelled_tasks_are_remembered(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coroner, "STUBBORN_MAX", 1)
+    monkeypatch.setattr(coroner, "REMEMBERED_MAX", 1)
     handed(scheduler, 1, b"a")
     here = Coroner("here")
     deaths = []
