@@ -50,6 +50,9 @@ from hdphrs.wire.settings import NodeSettings, usable_cores
 STOP_S = 0.25
 """How long schedulers may take to end by themselves."""
 
+POLL_S = 0.05
+"""How often it is seen whether a process has ended that cannot be watched."""
+
 STILLBIRTHS_MAX = 3
 """Schedulers that may die one after the other before they are ready."""
 
@@ -475,12 +478,15 @@ async def _wait(process: subprocess.Popen[bytes] | Fork) -> None:
         try:
             descriptor = os.pidfd_open(process.pid)
         except ProcessLookupError:
-            descriptor = None
-        if descriptor is not None:
+            process.wait()
+        except OSError:  # this process may have no descriptor more
+            while process.poll() is None:
+                await trio.sleep(POLL_S)
+        else:
             try:
                 await trio.lowlevel.wait_readable(descriptor)
             finally:
                 os.close(descriptor)
-        process.wait()
+            process.wait()
     else:
         await trio.to_thread.run_sync(process.wait, abandon_on_cancel=True)

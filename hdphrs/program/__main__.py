@@ -16,21 +16,25 @@ from hdphrs.api.sequential import SequentialPort
 from hdphrs.errors import HdphrsError, RootLostError, StartError, TaskError
 from hdphrs.form import OUR_FILES
 from hdphrs.program.attach import attach
+from hdphrs.wire.failing import tell_end
 from hdphrs.wire.settings import LEASH_FD_VARIABLE, SEQUENTIAL_VARIABLE
 
 
 def main() -> None:
     """Attach, then become the program."""
     os.environ.pop("PYTHONSAFEPATH", None)
-    _watch_leash()
     _, path, *arguments = sys.argv
     if os.environ.pop(SEQUENTIAL_VARIABLE, None):
         state.port = SequentialPort()
     else:
         try:
+            _watch_leash()
             state.port = attach()
         except StartError:
             sys.exit(1)  # the launcher says why
+        except (OSError, RuntimeError, MemoryError) as error:
+            tell_end("the program", error)
+            sys.exit(1)
     sys.excepthook = _print_exception
     sys.argv = [path, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))

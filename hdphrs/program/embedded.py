@@ -16,8 +16,9 @@ from contextlib import suppress
 from functools import partial
 
 from hdphrs.config import LEDGER_END_S
+from hdphrs.errors import StartError
 from hdphrs.program.port import ProgramPort
-from hdphrs.wire.files import out_of_the_way
+from hdphrs.wire.files import how_exhausted, out_of_the_way
 from hdphrs.wire.local import Link
 from hdphrs.wire.settings import (
     ADVICE_VARIABLE,
@@ -43,8 +44,18 @@ class EmbeddedNode:
 
         Args:
             number: as for `ProgramPort`.
+
+        Raises:
+            StartError: the system has no room for it.
         """
         self.slots = slots
+        try:
+            self._start(slots, number)
+        except OSError as error:
+            raise StartError(f"cannot start a node for this program: {how_exhausted(error)}") from error
+        os.register_at_fork(after_in_child=partial(_part, weakref.ref(self.port)))
+
+    def _start(self, slots: int, number: int) -> None:
         pair, theirs = socket.socketpair()
         ours = socket.socket(fileno=out_of_the_way(pair.detach()))
         ledger = ledger_location(os.environ.get(LEDGER_VARIABLE))
@@ -68,7 +79,6 @@ class EmbeddedNode:
         self._process.stdin.close()
         self._farewell_s = FAREWELL_S if ledger is None else LEDGER_END_S
         self.port: ProgramPort = ProgramPort(Link(ours), describe_loss=self._describe_loss, number=number)
-        os.register_at_fork(after_in_child=partial(_part, weakref.ref(self.port)))
 
     def end(self) -> None:
         """Tell it that the program has ended, and see it off."""

@@ -440,7 +440,7 @@ class ProgramPort:
             self._call_due()
 
     def _loss(self) -> HdphrsError:
-        return RootLostError(self._describe_loss()) if self._link.is_intact else UsageError(CLOSED)
+        return RootLostError(self._refusal or self._describe_loss()) if self._link.is_intact else UsageError(CLOSED)
 
     def _fill(self, future: Future[Any], status: Status, content: Any) -> None:
         """Under the lock; `_call_due` is to follow, without it."""

@@ -69,4 +69,4 @@ class Links:
         if isinstance(error, OSError) and error.errno in _CLOSED_OR_OTHERS:
             self.lost()
         self.check()
-        fail()
+        fail(error)

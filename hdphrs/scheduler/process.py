@@ -51,6 +51,11 @@ def die_with(node: int) -> None:
             os._exit(0)
 
 
+def hear_ctrl_c() -> None:
+    """As a process does that was started afresh: its node does otherwise, and has forked it, or started it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def outlast_sigterm() -> None:
     """A host that goes down sends SIGTERM to all of its processes; what runs here may end within the node's grace
     (decision 10).  It is not ignored, for that the children of tasks would inherit.
@@ -93,6 +98,16 @@ def serve(words: Sequence[str], path: Sequence[str], node: int) -> NoReturn:
     """
     die_with(node)
     outlast_sigterm()
+    hear_ctrl_c()
+    try:
+        _serve(words, path)
+    except BaseException as error:
+        from hdphrs.scheduler.end import fail
+
+        fail(error)
+
+
+def _serve(words: Sequence[str], path: Sequence[str]) -> NoReturn:
     extend_path(filter(None, path))
     lines, line, mode, ledger, memory, voice, explain, work, control, tray, page = words
     faulthandler.enable(all_threads=False)

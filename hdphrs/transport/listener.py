@@ -92,6 +92,7 @@ class Listener:
     async def run(self) -> None:
         """Accept until cancelled."""
         listener = trio.SocketListener(trio.socket.from_stdlib_socket(self._sock))
+        has_said = False
         async with trio.open_nursery() as nursery:
             while True:
                 try:
@@ -99,9 +100,12 @@ class Listener:
                 except OSError as error:
                     if error.errno not in EXHAUSTED:
                         raise
-                    log.warning("cannot accept connections for now: %s", how_exhausted(error))
+                    if not has_said:
+                        log.warning("cannot accept connections for now: %s", how_exhausted(error))
+                    has_said = True
                     await trio.sleep(_EXHAUSTED_PAUSE_S)
                 else:
+                    has_said = False
                     if len(self._strangers) >= STRANGERS_MAX:
                         self._turn_out_oldest()
                     nursery.start_soon(self._on_connection, raw, self._new_stranger())

@@ -36,6 +36,8 @@ def allow_many() -> None:
 def how_exhausted(error: OSError) -> str:
     """What is lacking, and what to do about it."""
     how = error.strerror or str(error)
+    if error.errno == errno.EAGAIN:
+        return f"{how}: raise `ulimit -u`, or run fewer processes"
     if error.errno != errno.EMFILE:
         return how
     return f"{how}: this process may have {resource.getrlimit(resource.RLIMIT_NOFILE)[0]}, raise `ulimit -n`"

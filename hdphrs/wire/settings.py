@@ -37,7 +37,8 @@ MEMBER = "member"
 which forks others goes on with their number."""
 
 READY = "ready"
-"""Said by the root node to the launcher."""
+FAILED = "failed"
+"""Said by the root node to the launcher; a sentence that says why follows the latter."""
 
 TOLD_STATUS = 128 + signal.SIGTERM
 """Exit status of a root node that has ended the run because it was told to, by SIGTERM."""
