@@ -7,6 +7,7 @@ What lives here: `Coroner`, which says so once for each dead scheduler.  What do
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 
 from hdphrs.node.links import LOST
 from hdphrs.node.oom import OomWitness
@@ -26,10 +27,12 @@ class Coroner:
     def __init__(self, host: str) -> None:
         self._host = host
         self._witness = OomWitness()
-        self._stubborn: dict[bytes, None] = {}
+        self._stubborn: dict[bytes, int] = {}
         """Paths of cancelled tasks that have taken an ancestor along."""
-        self._forgiven: dict[bytes, None] = {}
+        self._forgiven: dict[bytes, int] = {}
         """Paths of tasks that have not been charged with a fault."""
+        self._suspects: dict[bytes, int] = {}
+        """How often the tasks at these paths may have been the one that wrote into a link."""
 
     def inquire(self, scheduler: Scheduler) -> tuple[str, SchedulerDied]:
         """A line for the user, and what the core is to hear.
@@ -40,6 +43,8 @@ class Coroner:
         process = scheduler.process
         fault = scheduler.fault
         serial = process.line.running if fault is None else fault.running
+        if fault is not None and fault.suspects:
+            serial = self._most_suspect(scheduler, fault.suspects)
         running, ended = scheduler.handed.get(serial), scheduler.ended.get(serial)
         how = process.how_it_ended()
         if process.process.returncode == LINKS_LOST_STATUS:
@@ -74,11 +79,22 @@ class Coroner:
             SchedulerDied(scheduler.origin, copy, crash, blameless, left.task.path, left.crashes),
         )
 
+    def _most_suspect(self, scheduler: Scheduler, serials: Sequence[int]) -> int:
+        """Which of these has most probably done it: it is there each time, and others are there by chance; of those
+        that are there as often, the last that ran."""
+        found: dict[int, int] = {}
+        for serial in serials:
+            if serial in scheduler.handed:  # else it has been answered meanwhile
+                path = scheduler.handed[serial].task.path
+                found[serial] = self._suspects.get(path, 0) + 1
+                _remember(self._suspects, path, found[serial])
+        return max(found, key=lambda serial: (found[serial], serial), default=0)
+
     def _is_forgiven(self, path: bytes) -> bool:
         """Whether a fault is not charged to the task at this path: it is when it comes again."""
         if path in self._forgiven:
             return False
-        _remember(self._forgiven, path)
+        _remember(self._forgiven, path, 1)
         return True
 
     def _blamed(self, scheduler: Scheduler, cancelled: Named, running: int) -> Spark | None:
@@ -89,11 +105,11 @@ class Coroner:
         above = scheduler.above(cancelled.path, running)
         if above is None or cancelled.path in self._stubborn:
             return above
-        _remember(self._stubborn, cancelled.path)
+        _remember(self._stubborn, cancelled.path, 1)
         return above if is_bundle(above.task.path) else None
 
 
-def _remember(paths: dict[bytes, None], path: bytes) -> None:
-    paths[path] = None
+def _remember(paths: dict[bytes, int], path: bytes, times: int) -> None:
+    paths[path] = times
     if len(paths) > REMEMBERED_MAX:
         del paths[next(iter(paths))]

@@ -25,7 +25,7 @@ from hdphrs.node.fork import Fork
 from hdphrs.node.hunger import Hunger
 from hdphrs.node.links import FROM_SCHEDULER, MALFORMED, SPOILT, check, end_without_link
 from hdphrs.node.process import SchedulerProcess, start_scheduler
-from hdphrs.node.scheduler import Behind, Fault, Named, Scheduler
+from hdphrs.node.scheduler import Behind, Named, Scheduler
 from hdphrs.node.stopped import Watch
 from hdphrs.node.voices import Voices
 from hdphrs.protocol.events import (
@@ -310,7 +310,7 @@ class Crew:
     async def _serve(self, scheduler: Scheduler) -> None:
         await self.exchange.serve(scheduler.link, partial(self._listen, scheduler))
         if scheduler.link.is_spoilt:
-            scheduler.condemn(Fault(SPOILT, scheduler.process.line.running))
+            scheduler.spoil(SPOILT)
         await end_without_link(scheduler)
 
     async def _await_end(self, scheduler: Scheduler, descriptor: int) -> None:
@@ -335,7 +335,7 @@ class Crew:
         except MALFORMED:
             scheduler.link.is_spoilt = True
         if scheduler.link.is_spoilt or scheduler.tray.is_spoilt:
-            scheduler.condemn(Fault(SPOILT, scheduler.process.line.running))
+            scheduler.spoil(SPOILT)
         self._handle(events)
         self._books.settle()
         if self._finished:  # after somebody has got them

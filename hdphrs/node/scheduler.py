@@ -48,6 +48,8 @@ class Fault(NamedTuple):
     """The serial number of the task that had its core then; 0 for none."""
     forgiven: bool = False
     """Whether no task is charged for it the first time."""
+    suspects: tuple[int, ...] = ()
+    """The serial numbers of the tasks of which one has done it, if that cannot be known for sure."""
 
 
 class Ended(NamedTuple):
@@ -124,6 +126,12 @@ class Scheduler:
         if self.fault is None:
             self.fault = fault
             self.process.process.kill()
+
+    def spoil(self, how: str) -> None:
+        """A task has written into one of its links: that which runs, or, if none does, one that has not been heard of
+        since."""
+        running = self.process.line.running
+        self.condemn(Fault(how, running, False, () if running else tuple(self.handed)))
 
     def running(self) -> Named:
         """Name and path of the task that has its core, or had it last, as far as one knows."""

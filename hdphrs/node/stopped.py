@@ -156,7 +156,7 @@ class Watch:
     def _act(self, one: Scheduler, suspect: Suspect, verdict: Verdict, stat: Stat | None) -> None:
         running = one.process.line.running
         if verdict is Verdict.SPOILT:
-            one.condemn(Fault(SPOILT, running))
+            one.spoil(SPOILT)
         elif verdict is Verdict.REPLACE:
             one.condemn(Fault(f"was stopped for {suspect.stopped_s:.0f} s and then killed", running, forgiven=True))
         elif verdict is Verdict.SAY:

@@ -19,7 +19,7 @@ from hdphrs.node.crew import Crew
 from hdphrs.node.kernel import Stat
 from hdphrs.node.link import NodeLink
 from hdphrs.node.links import ENDING_S, FROM_PROGRAM, FROM_SCHEDULER, LOST, SPOILT, check, end_without_link
-from hdphrs.node.scheduler import Scheduler
+from hdphrs.node.scheduler import Fault, Scheduler
 from hdphrs.protocol.events import Event, Hungry
 from hdphrs.wire import local
 from hdphrs.wire.framing import encode_frame
@@ -158,7 +158,7 @@ def test_scheduler_that_says_what_cannot_be_understood_is_ended_and_what_it_said
         assert heard.crew._listen(scheduler, [before])
         assert not heard.crew._listen(scheduler, [message])
         assert heard.events == [Hungry(scheduler.origin, 1)]
-        assert scheduler.fault == (SPOILT, 3, False)
+        assert scheduler.fault == Fault(SPOILT, 3)
     finally:
         heard.close()
 
@@ -168,8 +168,8 @@ def test_first_fault_of_a_scheduler_is_the_one_that_counts(scheduler: Scheduler)
     process = cast(Any, scheduler.process)
     process.process.kill = lambda: killed.append(None)
     for how in ("first", "second"):
-        scheduler.condemn(links.Fault(how, 1))
-    assert (scheduler.fault, len(killed)) == (("first", 1, False), 1)
+        scheduler.condemn(Fault(how, 1))
+    assert (scheduler.fault, len(killed)) == (Fault("first", 1), 1)
 
 
 @pytest.mark.parametrize("ending_for_s", [0.0, 3.0])
@@ -177,6 +177,8 @@ def test_scheduler_without_link_is_ended_unless_it_ends_by_itself(
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch, ending_for_s: float
 ) -> None:
     """It is charged to what ran when the link ended."""
+
+    began_s = 0.0
 
     def stat_of(pid: int) -> Stat:
         return Stat("R", 0, is_ending=trio.current_time() - began_s < ending_for_s)
@@ -192,10 +194,9 @@ def test_scheduler_without_link_is_ended_unless_it_ends_by_itself(
         took_s = trio.current_time() - began_s
         assert ending_for_s < took_s <= ending_for_s + 2 * ENDING_S
 
-    began_s = 0.0
     monkeypatch.setattr(links, "stat_of", stat_of)
     trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
-    assert scheduler.fault == (LOST, 3, False)
+    assert scheduler.fault == Fault(LOST, 3)
 
 
 def test_end_of_a_pipe_that_nobody_reads_is_told(scheduler: Scheduler) -> None:

@@ -14,7 +14,7 @@ import trio.testing
 
 from hdphrs.node.kernel import STOPPED, TRACED, Stat, stat_of
 from hdphrs.node.links import SPOILT
-from hdphrs.node.scheduler import Scheduler
+from hdphrs.node.scheduler import Fault, Scheduler
 from hdphrs.node.stopped import LATE_S, LOOK_S, SAY_S, UNFINISHED_S, Steady, Suspect, Verdict, Watch
 from tests.node.processless import handed, processless
 
@@ -146,7 +146,7 @@ def test_stopped_scheduler_is_ended_without_blame(scheduler: Scheduler) -> None:
     handed(scheduler, 1, b"")
     scheduler.process.line.run(1, careful=False, again=False)
     bench.look(6.0)
-    assert scheduler.fault == ("was stopped for 6 s and then killed", 1, True)
+    assert scheduler.fault == Fault("was stopped for 6 s and then killed", 1, forgiven=True)
     assert bench.said == []
 
 
@@ -179,7 +179,7 @@ def test_scheduler_whose_message_has_no_end_is_ended_and_its_task_charged(schedu
     link: Any = SimpleNamespace(unfinished_bytes=5)
     scheduler.link = link
     bench.look(UNFINISHED_S)
-    assert scheduler.fault == (SPOILT, 0, False)
+    assert scheduler.fault == Fault(SPOILT, 0, suspects=(1,))
 
 
 def test_watch_looks_while_there_is_something_to_do_and_sleeps_when_there_is_not(scheduler: Scheduler) -> None:

@@ -55,9 +55,8 @@ def test_mistake_of_ours_is_shown_once_and_is_to_be_reported(
     assert what_is_lacking(error) is None
     tell_end("a node", error)
     said = capfd.readouterr().err
-    assert said.endswith(
-        f"\nhdphrs: a node ends by a mistake of hdphrs ({type(error).__name__}); please report it, with the lines above\n"
-    )
+    what = f"a mistake of hdphrs ({type(error).__name__})"
+    assert said.endswith(f"\nhdphrs: a node ends by {what}; please report it, with the lines above\n")
 
 
 def test_error_that_is_meant_for_a_person_is_its_own_sentence() -> None:
