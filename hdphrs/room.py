@@ -8,6 +8,7 @@ where a process must not block meanwhile (`hdphrs/node/starts.py`, `hdphrs/node/
 from __future__ import annotations
 
 import errno
+import resource
 import threading
 from collections.abc import Callable
 from time import monotonic, sleep
@@ -27,6 +28,9 @@ PATIENCE_S: Final = 10.0
 NO_ROOM_STATUS: Final = 75
 """Exit status of a scheduler that has found no room for what it needs before it is ready (EX_TEMPFAIL)."""
 
+EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+"""There is room for no connection more."""
+
 _NO_ROOM: Final = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 _NO_THREAD: Final = "can't start new thread"
 """How Python says so; it does not say why."""
@@ -40,10 +44,20 @@ def lacks_room(error: BaseException) -> bool:
 
 
 def lack_of(error: BaseException) -> str:
-    """What is lacking, in a few words."""
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
+    """What is lacking, in a few words, and what to do about it."""
+    if isinstance(error, OSError):
+        return how_exhausted(error)
     return str(error) or type(error).__name__
+
+
+def how_exhausted(error: OSError) -> str:
+    """What is lacking, and what to do about it."""
+    how = error.strerror or str(error)
+    if error.errno == errno.EAGAIN:
+        return f"{how}: raise `ulimit -u`, or run fewer processes"
+    if error.errno != errno.EMFILE:
+        return how
+    return f"{how}: this process may have {resource.getrlimit(resource.RLIMIT_NOFILE)[0]}, raise `ulimit -n`"
 
 
 def longer(pause_s: float) -> float:

@@ -59,6 +59,11 @@ def main() -> NoReturn:
     except HdphrsError as error:
         say(str(error))
         status = EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED
+    except Exception as error:
+        from hdphrs.wire.failing import tell_end
+
+        tell_end("hdphrs", error)
+        status = EXIT_FAILED
     if isinstance(status, int) and status < 0:
         from hdphrs.cluster.signals import end_as_if_killed_by
 

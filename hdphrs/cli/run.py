@@ -17,6 +17,7 @@ from hdphrs.errors import UsageError
 from hdphrs.records import dataclass
 from hdphrs.wire.settings import (
     ADVICE_VARIABLE,
+    DETECT_STOPPED_VARIABLE,
     LEDGER_KEY_VARIABLE,
     LEDGER_VARIABLE,
     OUTPUT_VARIABLE,
@@ -44,6 +45,7 @@ class Asked:
     speculate: bool
     sequential: bool
     detect_after: float | None
+    detect_stopped: float | None
     grace: float
     restarts: int
     kill_at: tuple[float, ...] | None
@@ -92,6 +94,14 @@ class Asked:
     type=silence,
     metavar="S",
     help=f"Silence of a node that counts as its death; {DETECT_AFTER_S:g} s by default.",
+)
+@click.option(
+    "--detect-stopped",
+    envvar=DETECT_STOPPED_VARIABLE,
+    type=silence,
+    metavar="S",
+    help="Replace a scheduler process that has been stopped (SIGSTOP) for so many seconds; by default a line says so, "
+    f"and no more; also {DETECT_STOPPED_VARIABLE}.",
 )
 @click.option(
     "--grace",
@@ -217,6 +227,7 @@ def run_program(asked: Asked) -> int:
         attempts_max=asked.attempts,
         memory_bytes_max=asked.memory_max,
         detect_after_s=DETECT_AFTER_S if asked.detect_after is None else asked.detect_after,
+        detect_stopped_s=asked.detect_stopped,
         grace_s=asked.grace,
         seed=seed,
         report=report,

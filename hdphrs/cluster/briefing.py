@@ -74,6 +74,7 @@ def brief_nodes(options: RunOptions, root: RootDescriptors) -> list[NodeSettings
             attempts_max=options.attempts_max,
             memory_bytes_max=options.memory_bytes_max,
             detect_after_s=options.detect_after_s,
+            detect_stopped_s=options.detect_stopped_s,
             grace_s=options.grace_s,
             seed=options.seed + number,
             verbose=options.verbose,

@@ -36,7 +36,7 @@ from hdphrs.cluster.signals import wakened_by_signals
 from hdphrs.config import JOIN_DEADLINE_S, LEDGER_END_S
 from hdphrs.errors import StartError
 from hdphrs.wire.files import allow_many
-from hdphrs.wire.settings import READY, TOLD_STATUS, NodeSettings
+from hdphrs.wire.settings import FAILED, READY, TOLD_STATUS, NodeSettings
 
 START_DEADLINE_S = JOIN_DEADLINE_S + 5.0
 """Our own patience, longer than that of the nodes, which know better what keeps them."""
@@ -89,6 +89,8 @@ class Launcher:
         self._status_fd: int | None = None
         self._status: LineReader | None = None
         """What the root says to us."""
+        self._why: str | None = None
+        """Why the root has ended, in its own words."""
         self._ready_at_s: float | None = None
         self._end_at_s: float | None = None
         self._told_to_end = False
@@ -178,8 +180,8 @@ class Launcher:
             if self._ready_at_s is not None:
                 break
             root, *others = self._nodes
-            if root.returncode:
-                raise StartError(root.why_not_started())
+            if root.returncode or self._why:
+                raise StartError(self._why or root.why_not_started())
             if program.returncode is not None:
                 return False
             for node in (root, *others):
@@ -204,6 +206,8 @@ class Launcher:
         word = line.decode().rstrip()
         if word == READY:
             self._ready_at_s = time.monotonic()
+        elif word.startswith(FAILED):
+            self._why = word.removeprefix(FAILED).strip()
         else:
             self._unborn.popleft().begin(int(word))
 
@@ -252,7 +256,7 @@ class Launcher:
     def _say_root_lost(self) -> None:
         """Unless it is said with what is done about it."""
         if not self._options.restarts_max or self._nodes[0].returncode == TOLD_STATUS:
-            self._options.say(f"{self._fate_of_root()}; the program cannot go on")
+            self._options.say(f"{self._why or self._fate_of_root()}; the program cannot go on")
 
     def _fate_of_root(self) -> str:
         root = self._nodes[0]

@@ -20,7 +20,7 @@ from typing import Protocol
 from hdphrs.cluster.lines import LineReader, Tail
 from hdphrs.cluster.plan import NodePlan
 from hdphrs.errors import StartError
-from hdphrs.room import wait_for_room
+from hdphrs.room import how_exhausted, wait_for_room
 from hdphrs.wire.settings import LEASH_KILL, MEMBER, NODE_MODULE, NodeSettings, encode_settings, start_node
 
 CONNECT_S_MAX = 15
@@ -88,7 +88,7 @@ class LocalNode:
         try:
             self._process = start_node(settings, python=python, pass_fds=pass_fds)
         except OSError as error:
-            raise StartError(f"{plan.host}: cannot start {python}: {error.strerror}") from error
+            raise StartError(f"{plan.host}: cannot start {python}: {how_exhausted(error)}") from error
         kind = "root node" if settings.root else "node"
         self.label: str = f"{kind} on {plan.host} (pid {self._process.pid})"
 

@@ -29,6 +29,8 @@ class RunOptions:
     memory_bytes_max: int | None
     detect_after_s: float
     grace_s: float
+    detect_stopped_s: float | None = None
+    """For how long the process of a scheduler may be stopped before it is replaced."""
     seed: int
     report: str | None
     """The absolute path of the report, if one is wanted."""

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+
+from hdphrs.wire.failing import tell_end
 from hdphrs.wire.files import allow_many
 
 
 def main() -> None:
     """Run one node; never returns."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until it is obeyed (`orders.py`)
     allow_many()  # first, since others look at that when they are loaded
-    from hdphrs.node.life import begin
-
+    try:
+        from hdphrs.node.life import begin
+    except (OSError, ImportError, MemoryError) as error:
+        tell_end(f"a node (process {os.getpid()})", error)
+        sys.exit(1)
     begin()
 
 

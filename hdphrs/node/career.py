@@ -19,13 +19,14 @@ import trio
 
 from hdphrs.config import LEDGER_PIECE_BYTE_COST_S, LEDGER_PIECE_COST_S, TERM_DEADLINE_S, CoreConfig
 from hdphrs.console import say
-from hdphrs.errors import HdphrsError, StartError
+from hdphrs.errors import HdphrsError, ProtocolError, StartError
 from hdphrs.node.ahead import Ahead
 from hdphrs.node.crew import Crew, understand
 from hdphrs.node.driver import Driver, Feed
 from hdphrs.node.exchange import Exchange
 from hdphrs.node.life import start_crew, tell_launcher
 from hdphrs.node.link import NodeLink
+from hdphrs.node.links import FROM_PROGRAM, MALFORMED, check
 from hdphrs.node.orders import obey_signals, watch_leash
 from hdphrs.node.process import SchedulerProcess
 from hdphrs.node.report import Report
@@ -126,6 +127,10 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
             nursery.cancel_scope.cancel()
         report.tell_loss()
         report.write()
+        if program.is_spoilt:
+            raise ProtocolError(
+                "the program has written something of its own into the descriptor of its link to the root node"
+            )
         return TOLD_STATUS if driver.told_to_end else 0
 
 
@@ -321,18 +326,23 @@ async def _listen_to_program(
     """`before` sees what the program sends, and `after` does so when those who wait for it have it."""
 
     def listen(messages: list[list[Any]]) -> bool:
-        before(messages)
         events: list[Event] = []
-        for message in messages:
-            if message[0] == local.FOUND:
-                driver.spread(*message[1:])
-            elif message[0] == local.BYE:
-                part()
-                return False
-            else:
-                events.append(understand(PROGRAM, message))
-                if message[0] == local.CANCEL:
-                    program.post([local.HEARD])
+        try:
+            check(messages, FROM_PROGRAM)
+            before(messages)
+            for message in messages:
+                if message[0] == local.FOUND:
+                    driver.spread(*message[1:])
+                elif message[0] == local.BYE:
+                    part()
+                    return False
+                else:
+                    events.append(understand(PROGRAM, message))
+                    if message[0] == local.CANCEL:
+                        program.post([local.HEARD])
+        except MALFORMED:
+            program.is_spoilt = True
+            return False
         hear(events)
         program.flush()
         after(messages)

@@ -7,9 +7,10 @@ What lives here: `Coroner`, which says so once for each dead scheduler.  What do
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from time import perf_counter
 
+from hdphrs.node.links import LOST
 from hdphrs.node.oom import OomWitness
 from hdphrs.node.scheduler import NOBODY, Named, Scheduler
 from hdphrs.node.starts import is_from_outside
@@ -18,9 +19,10 @@ from hdphrs.protocol.events import SchedulerDied
 from hdphrs.protocol.tasks import Cause, Crash, Piece, Spark
 from hdphrs.wire.bundle import is_bundle
 from hdphrs.wire.page import Label, Reading
+from hdphrs.wire.settings import LINKS_LOST_STATUS
 
-STUBBORN_MAX = 1024
-"""Cancelled tasks of which it is remembered that they took an ancestor along."""
+REMEMBERED_MAX = 1024
+"""Cancelled tasks of which it is remembered that they took an ancestor along; and tasks that have been forgiven."""
 
 
 class Coroner:
@@ -30,8 +32,12 @@ class Coroner:
         self._host = host
         self._witness = OomWitness()
         self._suspicion = Suspicion(schedulers)
-        self._stubborn: dict[bytes, None] = {}
+        self._stubborn: dict[bytes, int] = {}
         """Paths of cancelled tasks that have taken an ancestor along."""
+        self._forgiven: dict[bytes, int] = {}
+        """Paths of tasks that have not been charged with a fault."""
+        self._suspects: dict[bytes, int] = {}
+        """How often the tasks at these paths may have been the one that wrote into a link."""
 
     def inquire(self, scheduler: Scheduler) -> tuple[str, SchedulerDied]:
         """A line for the user, and what the core is to hear.
@@ -40,12 +46,20 @@ class Coroner:
             scheduler: has been reaped, and all that it said has been heard.
         """
         process = scheduler.process
-        serial = process.line.running
+        fault = scheduler.fault
+        serial = process.line.running if fault is None else fault.running
+        if fault is not None and fault.suspects:
+            serial = self._most_suspect(scheduler, fault.suspects)
         running, ended = scheduler.handed.get(serial), scheduler.ended.get(serial)
-        label = process.line.unpickles if scheduler.stubborn is None else Label()
+        is_known = scheduler.stubborn is not None or (fault is not None and fault.suspects)
+        label = Label() if is_known else process.line.unpickles
         how = process.how_it_ended()
-        may_be_outside = scheduler.stubborn is None and is_from_outside(process)
-        if process.process.returncode == -signal.SIGKILL and self._witness.has_risen():
+        may_be_outside = scheduler.stubborn is None and fault is None and is_from_outside(process)
+        if process.process.returncode == LINKS_LOST_STATUS:
+            how = LOST
+        elif fault is not None and process.process.returncode == -signal.SIGKILL:
+            how = fault.how
+        elif process.process.returncode == -signal.SIGKILL and self._witness.has_risen():
             how += ", out of memory"
             may_be_outside = False
         doing, left, cause, read_of = "while it ran no task", NOBODY, Cause.RUN, b""
@@ -64,8 +78,8 @@ class Coroner:
         arguments = "" if running is None else scheduler.arguments.get(serial, "")
         crash = Crash(self._host, process.pid, how, arguments, scheduler.speaker.errors.text(), cause)
         stubborn = scheduler.stubborn
-        blameless = stubborn is not None
         suspect = read_of or (left.task.path if running is None else running.task.path) or None
+        blameless = stubborn is not None or (fault is not None and fault.forgiven and self._is_forgiven(suspect))
         if may_be_outside and self._is_outside(scheduler, suspect):
             doing += ", which is not to blame"
             blameless, read_of = True, b""
@@ -92,6 +106,26 @@ class Coroner:
         is_outside = self._suspicion.is_outside(suspect, now_s, max(0.0, now_s - scheduler.ready_s))
         return is_outside and suspect is not None
 
+    def _most_suspect(self, scheduler: Scheduler, serials: Sequence[int]) -> int:
+        """Which of these has most probably done it: it is there each time, and others are there by chance; of those
+        that are there as often, the last that ran."""
+        found: dict[int, int] = {}
+        for serial in serials:
+            if serial in scheduler.handed:  # else it has been answered meanwhile
+                path = scheduler.handed[serial].task.path
+                found[serial] = self._suspects.get(path, 0) + 1
+                _remember(self._suspects, path, found[serial])
+        return max(found, key=lambda serial: (found[serial], serial), default=0)
+
+    def _is_forgiven(self, path: bytes | None) -> bool:
+        """Whether a fault is not charged to the task at this path: it is when it comes again."""
+        if path is None:
+            return True
+        if path in self._forgiven:
+            return False
+        _remember(self._forgiven, path, 1)
+        return True
+
     def _blamed(self, scheduler: Scheduler, cancelled: Named, running: int) -> Spark | None:
         """Whose fault it is that a cancelled task has not ended, and its scheduler is replaced: nobody's, unless the
         same task takes an ancestor along for the second time.  That would make and cancel it again, and so on for ever.
@@ -100,7 +134,11 @@ class Coroner:
         above = scheduler.above(cancelled.path, running)
         if above is None or cancelled.path in self._stubborn:
             return above
-        self._stubborn[cancelled.path] = None
-        if len(self._stubborn) > STUBBORN_MAX:
-            del self._stubborn[next(iter(self._stubborn))]
+        _remember(self._stubborn, cancelled.path, 1)
         return above if is_bundle(above.task.path) else None
+
+
+def _remember(paths: dict[bytes, int], path: bytes, times: int) -> None:
+    paths[path] = times
+    if len(paths) > REMEMBERED_MAX:
+        del paths[next(iter(paths))]

@@ -22,9 +22,11 @@ from hdphrs.node.exchange import Exchange
 from hdphrs.node.figures import LOOK_S, Figures
 from hdphrs.node.fork import Fork
 from hdphrs.node.hunger import Hunger
+from hdphrs.node.links import FROM_SCHEDULER, MALFORMED, SPOILT, check, end_without_link
 from hdphrs.node.process import SchedulerProcess
 from hdphrs.node.scheduler import Behind, Named, Scheduler
 from hdphrs.node.starts import Starts
+from hdphrs.node.stopped import Watch
 from hdphrs.node.threads import run_in_thread
 from hdphrs.node.voices import Voices
 from hdphrs.protocol.events import (
@@ -101,6 +103,9 @@ class Crew:
         self._stopping = False
         self._schedulers: dict[Origin, Scheduler] = {}
         self._hunger = Hunger(self._schedulers.values())
+        self._watch = Watch(
+            self._schedulers.values(), host=settings.host, replace_after_s=settings.detect_stopped_s, say=say
+        )
         self._unsent: dict[Scheduler, None] = {}
         """Those to whom something was posted since the last flush."""
         self._next_origin = 1
@@ -117,6 +122,8 @@ class Crew:
         """Effect `Start`."""
         scheduler = self._schedulers[origin]
         self._hunger.feed(scheduler)
+        if self._watch.sleeps:
+            self._watch.wake()
         first, self._next_serial = self._next_serial, self._next_serial + len(sparks)
         if self._started is not None:
             assert sparks[0].ref == self._started, f"{self._started} was started before the core was asked"
@@ -178,9 +185,12 @@ class Crew:
         kept: list[Piece] = []
         for scheduler in self._schedulers.values():
             if scheduler.tray.finds:
-                for _, pieces, own_s, here_s in scheduler.tray.among([]):
-                    self._books.give(scheduler.origin, own_s, here_s)
-                    kept += map(unpack_piece, pieces)
+                try:
+                    for _, pieces, own_s, here_s in scheduler.tray.among([]):
+                        self._books.give(scheduler.origin, own_s, here_s)
+                        kept += map(unpack_piece, pieces)
+                except MALFORMED:
+                    scheduler.tray.is_spoilt = True
         if kept:
             self._coroner.got_on(kept)
             assert self._handle is not None
@@ -265,6 +275,7 @@ class Crew:
                 if number not in taken:  # there was no room for it
                     nursery.start_soon(self._fill, number, 0.0)
             nursery.start_soon(self._hunger.nudges.run)
+            nursery.start_soon(self._watch.run)
 
     async def stop(self) -> None:
         """Ask all processes to end; those that run a task may still do so after `STOP_S`, see `kill`."""
@@ -289,12 +300,15 @@ class Crew:
         self._next_origin += 1
         scheduler = self._schedulers[origin] = Scheduler(origin, process, self.voices)
         self._hunger.join(scheduler)
+        self._watch.wake()
         return scheduler
 
     async def _attend(self, scheduler: Scheduler) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(scheduler.link.pump)
-            nursery.start_soon(self.exchange.serve, scheduler.link, partial(self._listen, scheduler))
+            nursery.start_soon(self._serve, scheduler)
+            for end in (scheduler.process.control, scheduler.process.tray):
+                nursery.start_soon(self._await_end, scheduler, end.fileno())
             nursery.start_soon(scheduler.speaker.relay)
             await _wait(scheduler.process.process)
             nursery.cancel_scope.cancel()
@@ -302,19 +316,35 @@ class Crew:
         if not self._stopping:
             self._bury(scheduler)
 
+    async def _serve(self, scheduler: Scheduler) -> None:
+        await self.exchange.serve(scheduler.link, partial(self._listen, scheduler))
+        if scheduler.link.is_spoilt:
+            scheduler.spoil(SPOILT)
+        await end_without_link(scheduler)
+
+    async def _await_end(self, scheduler: Scheduler, descriptor: int) -> None:
+        await self.exchange.await_end(descriptor)
+        await end_without_link(scheduler)
+
     def _listen(self, scheduler: Scheduler, messages: list[list[Any]]) -> bool:
         self._hear(scheduler, scheduler.tray.among(messages))
-        return True
+        return scheduler.fault is None
 
-    def _hear(self, scheduler: Scheduler, messages: list[list[Any]]) -> None:
+    def _hear(self, scheduler: Scheduler, messages: list[Any]) -> None:
         assert self._handle is not None
         events: list[Event] = []
-        if messages:
-            self.glance(messages)
-        for message in messages:
-            event = self._understand(scheduler, message)
-            if event is not None:
-                events.append(event)
+        try:
+            if messages:
+                check(messages, FROM_SCHEDULER)
+                self.glance(messages)
+            for message in messages:
+                event = self._understand(scheduler, message)
+                if event is not None:
+                    events.append(event)
+        except MALFORMED:
+            scheduler.link.is_spoilt = True
+        if scheduler.link.is_spoilt or scheduler.tray.is_spoilt:
+            scheduler.spoil(SPOILT)
         self._handle(events)
         self._books.settle()
         if self._finished:  # after somebody has got them
@@ -465,21 +495,18 @@ def understand(origin: Origin, message: list[Any]) -> Event:
 async def _wait(process: subprocess.Popen[bytes] | Fork) -> None:
     """Wait until a child has ended, and reap it."""
     if hasattr(os, "pidfd_open"):
-        descriptor = None
-        while descriptor is None:
-            try:
-                descriptor = os.pidfd_open(process.pid)
-            except ProcessLookupError:
-                break
-            except OSError:  # there is no room for a descriptor now
-                if process.poll() is not None:
-                    return
+        try:
+            descriptor = os.pidfd_open(process.pid)
+        except ProcessLookupError:
+            process.wait()
+        except OSError:  # there is no room for a descriptor now
+            while process.poll() is None:
                 await trio.sleep(LOOK_AGAIN_S)
-        if descriptor is not None:
+        else:
             try:
                 await trio.lowlevel.wait_readable(descriptor)
             finally:
                 os.close(descriptor)
-        process.wait()
+            process.wait()
     else:
         await run_in_thread(process.wait, abandon_on_cancel=True)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from math import inf
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
 import trio
 
@@ -30,6 +30,9 @@ TALK_S = 2e-3
 
 TURN_S = 2e-3
 """Then it is trio's turn, however much there is to hear."""
+
+ONLY_END: Final = 0
+"""To watch for nothing else: that the other end is gone is told in any case."""
 
 Hear = Callable[[list[list[Any]]], bool]
 """Takes messages; whether there may be more."""
@@ -112,10 +115,17 @@ class Exchange:
 
         await self.watch(link.descriptor, listen)
 
-    async def watch(self, descriptor: int, hear: Callable[[], bool]) -> None:
+    async def await_end(self, descriptor: int) -> None:
+        """Wait until the other end of this is gone, which is not read; for ever, where that cannot be told."""
+        if hasattr(select, "epoll"):
+            await self.watch(descriptor, lambda: False, ONLY_END)
+        else:
+            await trio.sleep_forever()
+
+    async def watch(self, descriptor: int, hear: Callable[[], bool], what: int = select.POLLIN) -> None:
         """Have `hear` read from this descriptor whenever there is something, until it says that it wants no more."""
         line = self._lines[descriptor] = _Line(hear)
-        self._poll.register(descriptor, select.POLLIN)
+        self._poll.register(descriptor, what)
         try:
             await line.ended.wait()
         finally:

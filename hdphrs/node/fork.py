@@ -19,7 +19,8 @@ from types import ModuleType
 from typing import NoReturn
 
 from hdphrs.errors import StartError
-from hdphrs.room import wait_for_room
+from hdphrs.room import NO_ROOM_STATUS, wait_for_room
+from hdphrs.wire.failing import tell_end, what_is_lacking
 
 NOT_ENDED = 70
 """Exit status of a copy that has come back from what it was to do."""
@@ -44,24 +45,29 @@ class Fork:
         gc.freeze()  # what both have stays where it is, and is shared
         self.pid: int = os.fork()
         if self.pid == 0:
+            status = NOT_ENDED
             try:
                 live()
+            except BaseException as error:
+                if what_is_lacking(error) is not None:
+                    status = NO_ROOM_STATUS  # of which whoever waits for it speaks
+                else:
+                    tell_end(f"process {os.getpid()}", error)
             finally:
-                sys.excepthook(*sys.exc_info())
-                os._exit(NOT_ENDED)
-
-    def poll(self) -> int | None:
-        """Reap it if it has ended; its exit status, as of `wait`, or None."""
-        if self.returncode is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self.returncode = os.waitstatus_to_exitcode(status)
-        return self.returncode
+                os._exit(status)
 
     def wait(self) -> int:
         """Wait until it has ended, and reap it; its exit status, -N if signal N ended it."""
         if self.returncode is None:
             self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.returncode
+
+    def poll(self) -> int | None:
+        """Reap it if it has ended; its exit status as of `wait`, None if it lives."""
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
         return self.returncode
 
     def kill(self) -> None:

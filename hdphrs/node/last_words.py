@@ -19,6 +19,9 @@ from hdphrs.node.threads import run_in_thread
 
 READ_BYTES = 1 << 16
 
+DRAINED_BYTES_MAX = 1 << 20
+"""More than a pipe holds: who goes on writing, as a child that a task has left behind may, is not waited for."""
+
 REMEMBERED_BYTES_MAX = 4096
 REMEMBERED_LINES_MAX = 30
 
@@ -67,7 +70,9 @@ class LastWords:
 
     def drain(self) -> None:
         """Pass on what is there."""
-        while data := self._read():
+        left_bytes = DRAINED_BYTES_MAX
+        while left_bytes > 0 and (data := self._read()):
+            left_bytes -= len(data)
             if not self._for_program(data):
                 self._write(data)
 

@@ -7,6 +7,7 @@ other nodes of this host, when it has imported what they need too.
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import threading
 from contextlib import suppress
@@ -18,8 +19,12 @@ from hdphrs.errors import HdphrsError, StartError
 from hdphrs.node.fork import become, fork_apart
 from hdphrs.node.process import SchedulerProcess, start_scheduler
 from hdphrs.room import lack_of, lacks_room, say_no_room, wait_for_room
+from hdphrs.wire import local
+from hdphrs.wire.failing import sentence_of
+from hdphrs.wire.framing import encode_frame
+from hdphrs.wire.nameless import nameless
 from hdphrs.wire.page import Page
-from hdphrs.wire.settings import MEMBER, NODE_MODULE, NodeSettings, read_settings
+from hdphrs.wire.settings import FAILED, MEMBER, NODE_MODULE, NodeSettings, read_settings
 from hdphrs.wire.stacks import THREAD_STACK_BYTES, has_room
 
 _LEASH = 0
@@ -27,6 +32,7 @@ _LEASH = 0
 
 def begin() -> NoReturn:
     """Be the node whose settings come on standard input."""
+    settings = None
     try:
         settings = read_settings(open(_LEASH, "rb", buffering=0, closefd=False))  # noqa: SIM115 - it is the leash
         os.environ.pop("PYTHONSAFEPATH", None)
@@ -37,8 +43,34 @@ def begin() -> NoReturn:
     except HdphrsError as error:
         say(str(error))
         status = 1
+    except BaseException as error:
+        _tell_end(settings, error)
+        status = 1
     sys.stderr.flush()
     os._exit(status)
+
+
+def _tell_end(settings: NodeSettings | None, error: BaseException) -> None:
+    """Why this node ends: to those who wait for it and will say so, or else to whoever reads the standard error."""
+    node = "a node" if settings is None else f"the {'root node' if settings.root else 'node'} on {settings.host}"
+    sentence = sentence_of(f"{node} (process {os.getpid()})", error)
+    if settings is not None and settings.status_fd is not None:
+        tell_launcher(settings, f"{FAILED} {sentence}")
+        _tell_program(settings, sentence)
+    elif settings is None or not _tell_program(settings, sentence):
+        say(sentence)
+
+
+def _tell_program(settings: NodeSettings, sentence: str) -> bool:
+    if settings.program_fd is None:
+        return False
+    try:
+        with socket.socket(fileno=settings.program_fd) as program:
+            program.setblocking(False)
+            program.sendall(encode_frame([[local.FAILED, sentence]]))
+    except OSError:
+        return False
+    return True
 
 
 def live(settings: NodeSettings, *, forks: bool) -> int:
@@ -54,10 +86,25 @@ def live(settings: NodeSettings, *, forks: bool) -> int:
 
     from hdphrs.node.career import member, root
 
+    _say_what_is_logged()
+
     for leash in settings.forks:
         tell_launcher(settings, str(fork_apart(partial(_live_apart, settings, leash))))
         os.close(leash)
     return trio.run(root if settings.root else member, settings, page, processes)
+
+
+def _say_what_is_logged() -> None:
+    """A node has no other use for a log than to let a person know."""
+    import logging
+
+    class Sayer(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            say(self.format(record))
+
+    logger = logging.getLogger("hdphrs")
+    logger.addHandler(Sayer(logging.WARNING))
+    logger.propagate = False
 
 
 def _live_apart(settings: NodeSettings, leash: int) -> NoReturn:
@@ -72,8 +119,10 @@ def _live_apart(settings: NodeSettings, leash: int) -> NoReturn:
 
 def _share_archive(archive: bytes) -> None:
     """Put the program's directory on the import path of the schedulers, without leaving a file behind."""
-    descriptor = os.memfd_create("hdphrs-program", 0)
-    os.write(descriptor, archive)
+    descriptor = nameless("hdphrs-program")
+    view = memoryview(archive)
+    while view:
+        view = view[os.write(descriptor, view) :]
     os.set_inheritable(descriptor, True)
     entry = f"/proc/{os.getpid()}/fd/{descriptor}"
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), entry]))
@@ -102,5 +151,5 @@ def start_crew(settings: NodeSettings, *, forked: bool = False) -> tuple[Page, l
 def tell_launcher(settings: NodeSettings, word: str) -> None:
     """Write a line that is meant for it (`NodeSettings.status_fd`)."""
     if settings.status_fd is not None:
-        with suppress(BrokenPipeError):  # the program may have ended, and the launcher with it
+        with suppress(OSError):  # the program may have ended, and the launcher with it
             os.write(settings.status_fd, f"{word}\n".encode())

@@ -9,14 +9,18 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 import trio
 
 from hdphrs.config import FRAME_BYTES_MAX
+from hdphrs.errors import ProtocolError
 from hdphrs.wire.framing import FrameDecoder
 from hdphrs.wire.local import encode_frames
 from hdphrs.wire.passing import CROWDED_S, Backlog, receive
+
+DRAINED_BYTES_MAX: Final = 2 * FRAME_BYTES_MAX
+"""Of a link whose process has ended: a copy of that, which a task has made, may go on writing for ever."""
 
 
 class NodeLink:
@@ -31,6 +35,8 @@ class NodeLink:
         self._backlog = Backlog(sock)
         self._backlogged = trio.Event()
         self._broken = False
+        self.is_spoilt: bool = False
+        """Whether something has come that is no message: nothing is received any more."""
         self._on_sent = on_sent
 
     def post(self, message: list[Any]) -> None:
@@ -41,6 +47,11 @@ class NodeLink:
     def backlog(self) -> int:
         """How many frames the socket has not taken yet."""
         return len(self._backlog)
+
+    @property
+    def unfinished_bytes(self) -> int:
+        """What has come of a message whose rest has not."""
+        return self._decoder.unfinished_bytes
 
     def flush(self) -> None:
         """Send what has been posted; what the socket does not take now, `pump` sends.  Never blocks."""
@@ -92,20 +103,30 @@ class NodeLink:
         return self._socket.fileno()
 
     def receive(self) -> list[list[Any]] | None:
-        """What has come, if that is a message or more; None when the other end is gone."""
+        """What has come, if that is a message or more; None when the other end is gone, or what comes is spoilt."""
+        if self.is_spoilt:
+            return None
         try:
             data = receive(self._socket, self._decoder.bulks)
         except BlockingIOError:
             return []
         except OSError:
             return None
-        return self._decoder.messages(data) if data else None
+        try:
+            return self._decoder.messages(data) if data else None
+        except ProtocolError:
+            self.is_spoilt = True
+            return None
 
     def drain(self) -> list[list[Any]]:
         """All that has arrived by now, when the other end is gone."""
         messages: list[list[Any]] = []
-        with suppress(OSError):
-            while data := receive(self._socket, self._decoder.bulks):
+        if self.is_spoilt:
+            return messages
+        left_bytes = DRAINED_BYTES_MAX
+        with suppress(OSError, ProtocolError):
+            while left_bytes > 0 and (data := receive(self._socket, self._decoder.bulks)):
+                left_bytes -= len(data)
                 messages += self._decoder.messages(data)
         return messages
 

@@ -18,27 +18,32 @@ from hdphrs.protocol.events import Terminate
 from hdphrs.protocol.tasks import ROOT
 from hdphrs.wire.settings import LEASH_KILL, LEAVE_SIGNAL
 
+ENDING = (signal.SIGTERM, signal.SIGINT)
+"""Signals that tell a node to go; Ctrl-C does not reach it, but somebody may send what that sends."""
+
 ORPHAN_S = 1.5
 """How long a member whose launcher is gone may take to end in an orderly way."""
 
 
 async def obey_signals(driver: Driver, grace_s: float) -> None:
-    """SIGTERM and `LEAVE_SIGNAL`.  The root cannot leave; with SIGTERM the run ends."""
+    """SIGTERM, SIGINT, which is taken for the same, and `LEAVE_SIGNAL`.  The root cannot leave; with SIGTERM the run
+    ends."""
     terminated = False
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as it is again behind this block: it ends already, or begins anew
-    with trio.open_signal_receiver(signal.SIGTERM, LEAVE_SIGNAL) as signals:
+    for ending in ENDING:
+        signal.signal(ending, signal.SIG_IGN)  # as it is again behind this block: it ends already, or begins anew
+    with trio.open_signal_receiver(*ENDING, LEAVE_SIGNAL) as signals:
         async for number in signals:
             if driver.core.me == ROOT:
-                if number == signal.SIGTERM:
+                if number in ENDING:
                     driver.told_to_end = True
                     driver.handle([Terminate()])
                 else:
                     say("the root node cannot leave: the run needs it")
-            elif driver.core.me is None or (terminated and number == signal.SIGTERM):
+            elif driver.core.me is None or (terminated and number in ENDING):
                 driver.end(Halt(f"it was told to, by {signal.Signals(number).name}"))
             else:
                 driver.leave(grace_s)
-            terminated = terminated or number == signal.SIGTERM
+            terminated = terminated or number in ENDING
 
 
 async def watch_leash(driver: Driver) -> None:

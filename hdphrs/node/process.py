@@ -18,6 +18,7 @@ from io import FileIO
 from typing import NoReturn
 
 from hdphrs.node.fork import Fork, become
+from hdphrs.room import NO_ROOM_STATUS
 from hdphrs.wire.page import Line, Page
 from hdphrs.wire.settings import PATH_VARIABLE, NodeSettings, Streams
 from hdphrs.wire.stacks import room_for_children
@@ -106,6 +107,8 @@ class SchedulerProcess:
         """For people; it must have been waited for."""
         status = self.process.returncode
         assert status is not None
+        if status == NO_ROOM_STATUS:
+            return "has no room: raise `ulimit -n` or `ulimit -u`, or have its tasks use less"
         if status >= 0:
             return f"exited with status {status}"
         try:

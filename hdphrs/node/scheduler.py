@@ -41,6 +41,19 @@ class Behind(NamedTuple):
     """Its path."""
 
 
+class Fault(NamedTuple):
+    """Why its node has ended its process."""
+
+    how: str
+    """How it has ended, for people."""
+    running: int
+    """The serial number of the task that had its core then; 0 for none."""
+    forgiven: bool = False
+    """Whether no task is charged for it the first time."""
+    suspects: tuple[int, ...] = ()
+    """The serial numbers of the tasks of which one has done it, if that cannot be known for sure."""
+
+
 class Ended(NamedTuple):
     """And if it has ended: it may have left something behind."""
 
@@ -83,6 +96,8 @@ class Scheduler:
         """Whether something has just been cancelled that it has."""
         self.stubborn: Named | None = None
         """The cancelled task because of which its process was ended."""
+        self.fault: Fault | None = None
+        """Because of which its process was ended."""
         self.unwanted: set[tuple[TaskRef, int]] = set()
         """Of what it has got, what is cancelled."""
         self.behind: dict[int, Behind] = {}
@@ -110,6 +125,18 @@ class Scheduler:
         """A cancelled task has its core, and does not end: the process is."""
         self.stubborn = stubborn
         self.process.process.kill()
+
+    def condemn(self, fault: Fault) -> None:
+        """Nothing can be done with its process any more, unless that has been found before: it is ended."""
+        if self.fault is None:
+            self.fault = fault
+            self.process.process.kill()
+
+    def spoil(self, how: str) -> None:
+        """A task has written into one of its links: that which runs, or, if none does, one that has not been heard of
+        since."""
+        running = self.process.line.running
+        self.condemn(Fault(how, running, False, () if running else tuple(self.handed)))
 
     def running(self) -> Named:
         """Name and path of the task whose value it unpickles, or which has its core, or had it last, as far as one

@@ -18,23 +18,27 @@ from hdphrs.errors import HdphrsError, RootLostError, StartError, TaskError
 from hdphrs.form import OUR_FILES
 from hdphrs.program.attach import attach
 from hdphrs.room import start_thread
+from hdphrs.wire.failing import tell_end
 from hdphrs.wire.settings import LEASH_FD_VARIABLE, SEQUENTIAL_VARIABLE
 
 
 def main() -> None:
     """Attach, then become the program."""
     os.environ.pop("PYTHONSAFEPATH", None)
-    _watch_leash()
     _, path, *arguments = sys.argv
     if os.environ.pop(SEQUENTIAL_VARIABLE, None):
         state.port = SequentialPort()
     else:
         try:
+            _watch_leash()
             state.port = attach()
         except StartError as refused:
             if refused.__cause__ is not None:  # of what the launcher cannot know
                 say(str(refused))
             sys.exit(1)  # else that says why
+        except (OSError, RuntimeError, MemoryError) as error:
+            tell_end("the program", error)
+            sys.exit(1)
     sys.excepthook = _print_exception
     sys.argv = [path, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))

@@ -16,6 +16,7 @@ from hdphrs.api.port import Unattached
 from hdphrs.errors import HdphrsError
 from hdphrs.program.embedded import EmbeddedNode
 from hdphrs.program.port import ProgramPort
+from hdphrs.wire.files import out_of_the_way
 from hdphrs.wire.local import Link
 from hdphrs.wire.settings import PROGRAM_FD_VARIABLE, usable_cores
 
@@ -60,8 +61,7 @@ def _inherit() -> ProgramPort | None:
     descriptor = os.environ.pop(PROGRAM_FD_VARIABLE, None)
     if descriptor is None:
         return None
-    sock = socket.socket(fileno=int(descriptor))
-    os.set_inheritable(sock.fileno(), False)
+    sock = socket.socket(fileno=out_of_the_way(int(descriptor)))
     return _watch(ProgramPort(Link(sock), describe_loss=_describe_loss_of_root), None)
 
 

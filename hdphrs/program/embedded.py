@@ -12,16 +12,19 @@ import socket
 import subprocess
 import sys
 import weakref
+from contextlib import suppress
 from functools import partial
 
 from hdphrs.config import LEDGER_END_S
 from hdphrs.console import say
 from hdphrs.errors import LedgerError, StartError
 from hdphrs.program.port import ProgramPort
-from hdphrs.room import lack_of
+from hdphrs.room import how_exhausted
+from hdphrs.wire.files import out_of_the_way
 from hdphrs.wire.local import Link
 from hdphrs.wire.settings import (
     ADVICE_VARIABLE,
+    DETECT_STOPPED_VARIABLE,
     LEDGER_KEY_VARIABLE,
     LEDGER_VARIABLE,
     OUTPUT_VARIABLE,
@@ -30,6 +33,7 @@ from hdphrs.wire.settings import (
     prefixed_streams,
     read_ledger_key,
     start_node,
+    stopped_s,
 )
 
 FAREWELL_S = 2.0
@@ -46,11 +50,19 @@ class EmbeddedNode:
             number: as for `ProgramPort`.
 
         Raises:
-            StartError: it cannot be started.
+            StartError: the system has no room for it.
         """
         self.slots = slots
-        ours, theirs = socket.socketpair()
+        try:
+            self._start(slots, number)
+        except OSError as error:
+            raise StartError(f"cannot start a node for this program: {how_exhausted(error)}") from error
+        os.register_at_fork(after_in_child=partial(_part, weakref.ref(self.port)))
+
+    def _start(self, slots: int, number: int) -> None:
         ledger, key = _ledger()
+        pair, theirs = socket.socketpair()
+        ours = socket.socket(fileno=out_of_the_way(pair.detach()))
         with theirs:
             settings = NodeSettings(
                 root=True,
@@ -62,23 +74,26 @@ class EmbeddedNode:
                 ledger=ledger is not None,
                 ledger_location=ledger,
                 ledger_key=key,
+                detect_stopped_s=stopped_s(os.environ.get(DETECT_STOPPED_VARIABLE)),
                 advice=os.environ.get(ADVICE_VARIABLE) != "0",
                 prefixed=prefixed_streams(os.environ.get(OUTPUT_VARIABLE), for_people=_is_for_people()),
             )
             try:
                 self._process = start_node(settings, pass_fds=[theirs.fileno()])
-            except OSError as error:
+            except OSError:
                 ours.close()
-                raise StartError(f"cannot start a node for this program: {lack_of(error)}") from error
+                raise
+        assert self._process.stdin is not None
+        self._leash = out_of_the_way(os.dup(self._process.stdin.fileno()))
+        self._process.stdin.close()
         self._farewell_s = FAREWELL_S if ledger is None else LEDGER_END_S
         self.port: ProgramPort = ProgramPort(Link(ours), describe_loss=self._describe_loss, number=number)
-        os.register_at_fork(after_in_child=partial(_part, weakref.ref(self.port)))
 
     def end(self) -> None:
         """Tell it that the program has ended, and see it off."""
         self.port.close()
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        with suppress(OSError):  # the program may have closed it
+            os.close(self._leash)
         try:
             self._process.wait(self._farewell_s)
         except subprocess.TimeoutExpired:

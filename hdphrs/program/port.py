@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any, TypeVar
 
 from hdphrs.api import seeds
@@ -20,7 +20,7 @@ from hdphrs.api.options import options_of, options_of_task, use
 from hdphrs.api.places import NodeInfo, Roster
 from hdphrs.api.port import Bell
 from hdphrs.api.seeds import Indices
-from hdphrs.errors import RootLostError, StartError, UsageError
+from hdphrs.errors import HdphrsError, RootLostError, StartError, UsageError
 from hdphrs.program.calls import ARRIVED, HERE, CallFuture, Calls, Kind
 from hdphrs.program.listener import Listener
 from hdphrs.program.reader import Reader
@@ -42,6 +42,11 @@ FAREWELL_S = 2.0
 
 PART_S = 0.5
 """How long it waits then for what tasks have said."""
+
+CLOSED = (
+    "this program has closed or replaced the descriptor of its link to the root node, and lost all its tasks by that; "
+    "close only descriptors that the program has opened itself: os.closerange closes those of libraries too"
+)
 
 KINDS_MAX = 1024
 """Kinds of calls that are remembered."""
@@ -79,7 +84,7 @@ class ProgramPort:
         self._listener = Listener()
         self._waiters = Waiters(self._lock)
         self._calls = Calls(self._lock, self._waiters.fill, self._listener)
-        self._sender = Sender(link, self._calls, self._listener, self._tidy)
+        self._sender = Sender(link, self._calls, self._listener, self._tidy, self._lose)
         self._book = CodeBook(lambda digest, data: self._sender.post([local.CODE, digest, data]))
         self._kinds: dict[tuple[bytes, bytes, bool], Kind] = {}
         self._is_disturbed = False
@@ -119,7 +124,7 @@ class ProgramPort:
         if self._refusal is not None:
             raise StartError(self._refusal)
         if self._lost:
-            raise StartError(self._describe_loss())
+            raise StartError(str(self._loss()))
 
     @property
     def is_lost(self) -> bool:
@@ -304,16 +309,18 @@ class ProgramPort:
         """Close the link, whose other end has been closed, when the receiver has seen that."""
         if self._receiver.ident is not None:
             self._receiver.join()
-        self._link.close()
+        with suppress(OSError):
+            self._link.close()
 
     def abandon(self) -> None:
         """Close the link without a word: in a fork of the program, to which it does not belong."""
         self._closed = True
-        self._link.close()
+        with suppress(OSError):
+            self._link.close()
 
     def _check_open(self) -> None:
         if self._lost:
-            raise RootLostError(self._describe_loss())
+            raise self._loss()
         if self._closed:
             raise UsageError("spawn: the program has ended, and its node with it")
 
@@ -472,8 +479,11 @@ class ProgramPort:
         self._begun.set()
         lost = self._calls.lose()
         if lost:
-            error = RootLostError(self._describe_loss())
+            error = self._loss()
             with self._lock:
                 for future in lost:
                     self._waiters.fill(future, FAILED, error)
             self._sender.wake()
+
+    def _loss(self) -> HdphrsError:
+        return RootLostError(self._refusal or self._describe_loss()) if self._link.is_intact else UsageError(CLOSED)

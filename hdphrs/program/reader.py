@@ -131,7 +131,10 @@ class Reader:
     def _read_within(self, is_here: Callable[[], bool]) -> bool:
         """In a signal handler, whose thread has the part: nobody else can read."""
         while not is_here():
-            messages = self._link.receive(block=True)
+            try:
+                messages = self._link.receive(block=True)
+            except OSError:
+                return False
             if messages is None:
                 return False
             self._hear(messages)
@@ -144,7 +147,10 @@ class Reader:
         """Read whenever no waiting thread does, until the node is gone; in the receiver."""
         while True:
             self._take_part()
-            messages = self._link.receive(block=True)
+            try:
+                messages = self._link.receive(block=True)
+            except OSError:  # this program has closed its descriptor
+                return
             if messages is None:
                 return
             simple = self._hear(messages)

@@ -27,12 +27,21 @@ BATCH_MAX = 4096
 class Sender:
     """That of one program."""
 
-    def __init__(self, link: local.Link, calls: Calls, listener: Listener, tidy: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        link: local.Link,
+        calls: Calls,
+        listener: Listener,
+        tidy: Callable[[], None],
+        lose: Callable[[], None],
+    ) -> None:
         """`calls` are sent when there is room for them, and what the `listener` wants to hear, when that changes.
 
         Args:
             tidy: called whenever the thread is woken: for what no signal handler may interrupt.
+            lose: called if this process has no link any more; that the other end is gone, the receiver sees.
         """
+        self._lose = lose
         self._link = link
         self._calls = calls
         self._listener = listener
@@ -76,8 +85,8 @@ class Sender:
         try:
             if not self._link.send_at_once(message):
                 self.post(message)
-        except OSError:  # as in `_run`
-            pass
+        except OSError as error:
+            self._failed(error)
         return True
 
     def wake(self) -> None:
@@ -105,11 +114,17 @@ class Sender:
             if wanted is not None:
                 messages.insert(0, wanted)
             if messages:
-                with suppress(OSError):  # the receiver sees the end of the link too, and fails every future
+                try:
                     self._link.send(*messages)
+                except OSError as error:
+                    self._failed(error)
             if [local.BYE] in posted:
                 self._ended.set()
             del exported, posted, messages  # they may be large, and the next ones far
+
+    def _failed(self, error: OSError) -> None:
+        if not isinstance(error, ConnectionError):  # else the receiver sees the end of the link too
+            self._lose()
 
     def _sleep(self) -> None:
         """Until there may be something to send."""

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from contextlib import suppress
 from typing import NoReturn
 
+from hdphrs.room import NO_ROOM_STATUS
+from hdphrs.wire.failing import tell_end, what_is_lacking
+
 INTERNAL_ERROR_STATUS = 70
 
 
-def fail() -> NoReturn:
-    """An error of ours: say so, and end the process."""
-    sys.excepthook(*sys.exc_info())
+def fail(error: BaseException) -> NoReturn:
+    """The process cannot go on because of this: end it; of what it has died, its node says if it is for want of
+    something, or by Ctrl-C."""
+    if isinstance(error, KeyboardInterrupt):
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    if what_is_lacking(error) is not None:
+        os._exit(NO_ROOM_STATUS)
+    tell_end(f"scheduler process {os.getpid()}", error)
     os._exit(INTERNAL_ERROR_STATUS)
 
 

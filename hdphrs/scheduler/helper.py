@@ -14,17 +14,17 @@ import select
 import socket
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from math import ceil, inf
 from time import perf_counter
 
 from hdphrs.api import future as fast
 from hdphrs.scheduler.answers import COST, Answers
 from hdphrs.scheduler.bundles import Bundles
-from hdphrs.scheduler.end import fail, leave
+from hdphrs.scheduler.end import leave
 from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.habits import SOON_S, Habits
 from hdphrs.scheduler.keep import Keeper
+from hdphrs.scheduler.links import Links
 from hdphrs.scheduler.mail import Mail
 from hdphrs.scheduler.note import Noter
 from hdphrs.scheduler.rhythm import Rhythm
@@ -32,10 +32,14 @@ from hdphrs.scheduler.stop import Stopper
 from hdphrs.scheduler.timers import Timers
 from hdphrs.scheduler.voice import Voice
 from hdphrs.wire import local
+from hdphrs.wire.files import out_of_the_way
 from hdphrs.wire.page import LOOK, SPEAK, Line
 
 ASKED_BYTES = 64
 """Requests that are read at once; those of one kind are one."""
+
+RING = b"."
+"""What the main thread writes to wake this one."""
 
 TICK_S = 30e-3
 """How often the thread comes by while tasks come and go, and something waits for that."""
@@ -48,6 +52,7 @@ class Helper:
         self,
         control: socket.socket,
         line: Line,
+        links: Links,
         mail: Mail,
         exporter: Exporter,
         keeper: Keeper,
@@ -74,6 +79,7 @@ class Helper:
         """
         self._control = control
         self._line = line
+        self._links = links
         self._mail = mail
         self._exporter = exporter
         self._keeper = keeper
@@ -88,8 +94,9 @@ class Helper:
         self._end_turn = end_turn
         self._somebody_idles = somebody_idles
         self._ident = 0
-        self._woken, self._bell = os.pipe()
+        self._woken, self._bell = map(out_of_the_way, os.pipe())
         os.set_blocking(self._bell, False)
+        links.guard(control.fileno(), self._woken, self._bell)
         exporter.on_rest = self._rest
         keeper.watcher.on_change = self.stir
         self._rhythm = Rhythm(self._state)
@@ -119,8 +126,12 @@ class Helper:
 
     def _wake(self) -> None:
         self._rhythm.change()
-        with suppress(BlockingIOError):  # else it has been woken often enough
-            os.write(self._bell, b".")
+        try:
+            os.write(self._bell, RING)
+        except BlockingIOError:  # it has been woken often enough
+            pass
+        except OSError:
+            self._links.lost()
 
     def _rest(self) -> None:
         """A rest has begun, or is over, in whichever thread."""
@@ -139,16 +150,15 @@ class Helper:
                 self._answer_demand()  # before what else lets go of the interpreter, which it takes long to get again
                 for descriptor, _ in events:
                     if descriptor == self._woken:
-                        os.read(self._woken, ASKED_BYTES)
+                        if not os.read(self._woken, ASKED_BYTES).startswith(RING):
+                            self._links.lost()
                     elif asked := self._control.recv(ASKED_BYTES):
                         self._obey(asked)
                     else:
                         leave()
                 self._tick()
-        except ConnectionError:
-            leave()
-        except BaseException:
-            fail()
+        except BaseException as error:
+            self._links.fail(error)
 
     def _pause_ms(self) -> int | None:
         """How long to wait for the next request; None for ever."""

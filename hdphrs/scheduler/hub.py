@@ -32,13 +32,13 @@ from hdphrs.scheduler.answers import COST, LATE_S, LEDGER_LATE_S, Answers
 from hdphrs.scheduler.assigned import Assigned, root_of
 from hdphrs.scheduler.bundles import Bundle, Bundles, Call
 from hdphrs.scheduler.dialogue import Dialogue
-from hdphrs.scheduler.end import fail
 from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.finds import Finds
 from hdphrs.scheduler.habits import SOON_S, WORTH_S, Habits
 from hdphrs.scheduler.helper import Helper
 from hdphrs.scheduler.imports import Imports
 from hdphrs.scheduler.keep import Keeper
+from hdphrs.scheduler.links import Links
 from hdphrs.scheduler.mail import Mail
 from hdphrs.scheduler.meter import Meter, Share
 from hdphrs.scheduler.note import Noter, plain
@@ -79,7 +79,9 @@ class Hub:
         """`others` are the lines of the node's other schedulers."""
         self._line = line
         self._others = others
-        self._mail = Mail(link, line)
+        self._links = links = Links(line)
+        links.guard(*link.descriptors)
+        self._mail = Mail(link, line, links)
         self._tell = tell = self._mail.tell
         self._book = book = CodeBook(lambda digest, data: tell([local.CODE, digest, data]))
         self._shelf = CodeShelf(book)
@@ -100,6 +102,7 @@ class Hub:
         self._timers = Timers()
         self._turn = turn = Turn(
             line,
+            links,
             self._meter,
             self._stacks,
             self._waiting,
@@ -109,7 +112,7 @@ class Hub:
             explain=explain,
         )
         self._answers = Answers(LEDGER_LATE_S if ledger else LATE_S)
-        self.voice: Voice = Voice(link)
+        self.voice: Voice = Voice(link, links)
         self._bundles = Bundles(
             book,
             self._shelf,
@@ -145,6 +148,7 @@ class Hub:
         self._helper = Helper(
             control,
             line,
+            links,
             self._mail,
             self._exporter,
             self._keeper,
@@ -194,8 +198,8 @@ class Hub:
         """The body of every greenlet; an error in here is ours, and must not surface in somebody's task."""
         try:
             self._loop()
-        except BaseException:
-            fail()
+        except BaseException as error:
+            self._links.fail(error)
 
     def _loop(self) -> None:
         """Run tasks; returns only to hand over to a resumed task when enough greenlets are idle."""

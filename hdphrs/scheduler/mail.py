@@ -1,7 +1,7 @@
 """The link to the node, as both threads of a scheduler use it.
 
 What lives here: sending, and reading by whoever wants to know; what the helper thread has read waits for the main one.
-The process ends with its node.
+The process ends with its node.  A copy of it, which a task has made, neither sends nor reads.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from hdphrs.lookout import Lookout
 from hdphrs.scheduler.end import leave
+from hdphrs.scheduler.links import Links
 from hdphrs.wire import local
 from hdphrs.wire.local import Link
 from hdphrs.wire.page import Line
@@ -19,8 +20,9 @@ from hdphrs.wire.page import Line
 class Mail:
     """That of one scheduler."""
 
-    def __init__(self, link: Link, line: Line) -> None:
+    def __init__(self, link: Link, line: Line, links: Links) -> None:
         """The node says in the `line` that something has come."""
+        self._links = links
         self._link = link
         self._line = line
         self.lookout: Lookout = Lookout(link.poll)
@@ -31,17 +33,21 @@ class Mail:
 
     def tell(self, *messages: list[Any]) -> None:
         """Send these together."""
+        if not self._links.are_ours:
+            leave()
         try:
             self._link.send(*messages)
-        except OSError:
-            leave()
+        except OSError as error:
+            self._links.fail(error)
 
     def lay(self, *messages: list[Any]) -> None:
         """Have the node hear these when it comes by."""
+        if not self._links.are_ours:
+            leave()
         try:
             self._link.lay(*messages)
-        except OSError:
-            leave()
+        except OSError as error:
+            self._links.fail(error)
 
     @property
     def has_come(self) -> bool:
@@ -85,9 +91,14 @@ class Mail:
 
     def _receive(self, *, block: bool, for_s: float | None = None) -> list[list[Any]]:
         self._line.take_mail()
+        if not self._links.are_ours:
+            leave()
         if block:
             self.lookout.wait(for_s)
-        messages = self._link.receive(block=block and for_s is None)
+        try:
+            messages = self._link.receive(block=block and for_s is None)
+        except OSError as error:
+            self._links.fail(error)
         if messages is None:
             leave()
         return messages

@@ -19,11 +19,12 @@ import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from io import FileIO
 from typing import NoReturn
 
 from hdphrs.api import future as fast
-from hdphrs.room import NO_ROOM_STATUS, lacks_room
+from hdphrs.wire.files import out_of_the_way
 from hdphrs.wire.local import Link
 from hdphrs.wire.page import Page
 from hdphrs.wire.search_path import extend_path
@@ -63,6 +64,11 @@ def die_first() -> None:
                 file.write(str(OOM_SCORE_MIN))
 
 
+def hear_ctrl_c() -> None:
+    """As a process does that was started afresh: its node does otherwise, and has forked it, or started it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def outlast_sigterm() -> None:
     """A host that goes down sends SIGTERM to all of its processes; what runs here may end within the node's grace
     (decision 10).  It is not ignored, for that the children of tasks would inherit.
@@ -88,6 +94,13 @@ def limit_memory(bytes_max: int) -> None:
     resource.setrlimit(kind, (bytes_max, resource.getrlimit(kind)[1]))
 
 
+def _part_with(*links: socket.socket | FileIO) -> None:
+    """A copy of this process, which a task has made, has no part in them."""
+    for link in links:
+        with suppress(OSError):  # the task may have closed them before
+            link.close()
+
+
 def serve(words: Sequence[str], path: Sequence[str], node: int) -> NoReturn:
     """Run one scheduler until its node ends it; if there is no room for what it needs, end with `NO_ROOM_STATUS`.
 
@@ -96,18 +109,19 @@ def serve(words: Sequence[str], path: Sequence[str], node: int) -> NoReturn:
         path: where the program's modules are.
         node: the process id of its node.
     """
-    try:
-        _serve(words, path, node)
-    except (OSError, RuntimeError) as error:  # before it is ready; later errors end the process elsewhere
-        if lacks_room(error):
-            os._exit(NO_ROOM_STATUS)
-        raise
-
-
-def _serve(words: Sequence[str], path: Sequence[str], node: int) -> NoReturn:
     die_with(node)
     die_first()
     outlast_sigterm()
+    hear_ctrl_c()
+    try:
+        _serve(words, path)
+    except BaseException as error:
+        from hdphrs.scheduler.end import fail
+
+        fail(error)
+
+
+def _serve(words: Sequence[str], path: Sequence[str]) -> NoReturn:
     extend_path(filter(None, path))
     lines, line, mode, ledger, memory, voice, explain, work, control, tray, page = words
     faulthandler.enable(all_threads=False)
@@ -116,15 +130,11 @@ def _serve(words: Sequence[str], path: Sequence[str], node: int) -> NoReturn:
         limit_memory(int(memory))
     from hdphrs.scheduler.hub import Hub  # takes long, if this process was not forked
 
-    links = [socket.socket(fileno=int(descriptor)) for descriptor in (work, control)]
-    for link in links:
-        os.set_inheritable(link.fileno(), False)
-        os.register_at_fork(after_in_child=link.close)
-    pipe = FileIO(int(tray), "w")
-    os.register_at_fork(after_in_child=pipe.close)
-    for descriptor in (tray, page):
-        os.set_inheritable(int(descriptor), False)
+    links = [socket.socket(fileno=out_of_the_way(int(descriptor))) for descriptor in (work, control)]
+    pipe = FileIO(out_of_the_way(int(tray)), "w")
+    os.register_at_fork(after_in_child=partial(_part_with, *links, pipe))
     crew = Page(int(page), int(lines)).all_lines()
+    os.close(int(page))  # it stays mapped
     shared = crew[int(line)]
     sys.argv = ["hdphrs.scheduler"]
     sys.setswitchinterval(SWITCH_INTERVAL_S)

@@ -18,6 +18,7 @@ from hdphrs.scheduler.assigned import Assigned
 from hdphrs.scheduler.bundles import Bundle, Bundles
 from hdphrs.scheduler.dialogue import Dialogue
 from hdphrs.scheduler.helper import Helper
+from hdphrs.scheduler.links import Links
 from hdphrs.scheduler.meter import Account, Meter
 from hdphrs.scheduler.note import Noter
 from hdphrs.scheduler.stacks import Stacks
@@ -37,6 +38,7 @@ class Turn:
     def __init__(
         self,
         line: Line,
+        links: Links,
         meter: Meter,
         stacks: Stacks,
         waiting: Waiting,
@@ -51,6 +53,7 @@ class Turn:
         self.is_over: bool = False
         """Whether the running task has had the core for a while, and others are to have theirs at its next spawn."""
         self._line = line
+        self._links = links
         self._meter = meter
         self._stacks = stacks
         self._waiting = waiting
@@ -74,6 +77,9 @@ class Turn:
 
     def enter(self, root: Assigned | None, account: Account | None, at_s: float | None = None) -> None:
         """From now on a stack runs that has this root, or none; or since a moment ago, by `perf_counter`."""
+        if root is None and self.root is not None:
+            self._links.check()
+            self._links.last = self.root.serial
         self.root = root
         self._meter.enter(account, at_s)
         self.mark()

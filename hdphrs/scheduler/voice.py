@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, TextIO, cast
 from hdphrs.api import future as fast
 from hdphrs.api.future import Future, name_of
 from hdphrs.scheduler.assigned import Assigned, Root, path_of
+from hdphrs.scheduler.links import Links
 from hdphrs.scheduler.note import plain
 from hdphrs.wire import local, said
 from hdphrs.wire.said import Allowance, Wanted
@@ -45,14 +46,14 @@ _TAKEN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 class Voice:
     """That of one scheduler."""
 
-    def __init__(self, link: local.Link) -> None:
+    def __init__(self, link: local.Link, links: Links) -> None:
         self._link = link
+        self._links = links
         self._wanted = Wanted()
         self._waiting: deque[list[Any]] = deque()
         self._held = 0
         self._allowance = Allowance(said.SAY_LINES_PER_S, said.SAY_LINES_MAX)
         self._mouths: list[Mouth] = []
-        self.forked: bool = False
 
     def install(self, *, out: bool, err: bool) -> None:
         """Speak for this process from now on.
@@ -67,7 +68,6 @@ class Voice:
         logging.getLogger().addHandler(_Shipper(self))
         self._show_warning = warnings.showwarning
         warnings.showwarning = self._warn
-        os.register_at_fork(after_in_child=self._fork)
 
     def want(self, data: bytes) -> None:
         """What the program wants to hear, as it stands on the board."""
@@ -154,9 +154,10 @@ class Voice:
             kind = f"{category.__module__}.{category.__qualname__}"
             self._say([said.WARNING, _who(fast.here.task), _clean(message), _clean(kind), _clean(filename), lineno])
 
-    def _fork(self) -> None:
-        """A child of a task has no link; the node reads what it writes to the descriptors."""
-        self.forked = True
+    @property
+    def forked(self) -> bool:
+        """Whether this is a child of a task, and has no link; the node reads what it writes to the descriptors."""
+        return not self._links.are_ours
 
 
 class Mouth(io.BufferedIOBase):

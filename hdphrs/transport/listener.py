@@ -16,10 +16,10 @@ from typing import Final
 import trio
 
 from hdphrs.errors import ProtocolError, UsageError
+from hdphrs.room import EXHAUSTED, how_exhausted
 from hdphrs.transport.greeting import Greeting, unpack_greeting
 from hdphrs.transport.streams import HANDSHAKE_S_MAX, FrameStream, Lost, says_something
 from hdphrs.transport.tls import TlsContexts
-from hdphrs.wire.files import EXHAUSTED, how_exhausted
 from hdphrs.wire.handshake import Role
 from hdphrs.wire.sockets import address_of, is_abstract, listen_abstract, process_of
 
@@ -97,6 +97,7 @@ class Listener:
     async def run(self) -> None:
         """Accept until cancelled."""
         listener = trio.SocketListener(trio.socket.from_stdlib_socket(self._sock))
+        has_said = False
         async with trio.open_nursery() as nursery:
             while True:
                 try:
@@ -104,9 +105,12 @@ class Listener:
                 except OSError as error:
                     if error.errno not in EXHAUSTED:
                         raise
-                    log.warning("cannot accept connections for now: %s", how_exhausted(error))
+                    if not has_said:
+                        log.warning("cannot accept connections for now: %s", how_exhausted(error))
+                    has_said = True
                     await trio.sleep(_EXHAUSTED_PAUSE_S)
                 else:
+                    has_said = False
                     if len(self._strangers) >= STRANGERS_MAX:
                         self._turn_out_oldest()
                     nursery.start_soon(self._on_connection, raw, self._new_stranger())

@@ -23,9 +23,8 @@ from typing import Any, Final
 import trio
 
 from hdphrs.errors import ProtocolError
-from hdphrs.room import lacks_room
+from hdphrs.room import EXHAUSTED, how_exhausted, lacks_room
 from hdphrs.transport.tls import TlsContexts
-from hdphrs.wire.files import EXHAUSTED, how_exhausted
 from hdphrs.wire.framing import FrameDecoder, encode_frame
 from hdphrs.wire.handshake import NONCE_BYTES, Handshake, Role, binding_of
 from hdphrs.wire.sealing import Opener, Sealer

@@ -10,7 +10,7 @@ import os
 import ssl
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from hdphrs.errors import UsageError
 from hdphrs.records import dataclass
@@ -50,10 +50,10 @@ def mutual_tls(credentials: Credentials) -> TlsContexts:
 def _readable_as_file(data: bytes) -> Iterator[str]:
     """A path under which `data` can be read meanwhile: the ssl module takes a key from nothing but a file.
 
-    On Linux it is memory of this process; elsewhere a file of mode 0600, deleted at once.
+    On Linux it is memory of this process; elsewhere, and where that is refused, a file of mode 0600, deleted at once.
     """
-    if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("hdphrs-credentials", os.MFD_CLOEXEC)
+    descriptor = _memory()
+    if descriptor is not None:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
@@ -63,3 +63,10 @@ def _readable_as_file(data: bytes) -> Iterator[str]:
             named.write(data)
             named.flush()
             yield named.name
+
+
+def _memory() -> int | None:
+    if hasattr(os, "memfd_create"):
+        with suppress(OSError):
+            return os.memfd_create("hdphrs-credentials", os.MFD_CLOEXEC)
+    return None

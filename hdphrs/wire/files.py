@@ -1,11 +1,13 @@
 """How many files, sockets and pieces of memory this process may have open.
 
-What lives here: raising that bound, and the words for what has gone beyond it.
+What lives here: raising that bound, and which numbers descriptors of ours have.  What does not: what to say when it is
+reached (`hdphrs/room.py`).
 """
 
 from __future__ import annotations
 
-import errno
+import fcntl
+import os
 import resource
 from contextlib import suppress
 from typing import Final
@@ -13,8 +15,10 @@ from typing import Final
 OPEN_MAX: Final = 1 << 16
 """Enough for a node of a thousand others and for large payloads; more may be in the way of what tasks start."""
 
-EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
-"""There is room for no connection more."""
+OUT_OF_THE_WAY: Final = 512
+"""From this number on the descriptors of our links are kept, or from half of what the process may have open: those that
+are opened get the lowest free numbers, so a task, or a program, that has closed ours by their numbers does not get them
+for its own."""
 
 
 def allow_many() -> None:
@@ -26,9 +30,15 @@ def allow_many() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def how_exhausted(error: OSError) -> str:
-    """What is lacking, and what to do about it."""
-    how = error.strerror or str(error)
-    if error.errno != errno.EMFILE:
-        return how
-    return f"{how}: this process may have {resource.getrlimit(resource.RLIMIT_NOFILE)[0]}, raise `ulimit -n`"
+def out_of_the_way(descriptor: int) -> int:
+    """A copy of this descriptor, which children do not inherit, with a high number; the original is closed.  The
+    original itself if there is no room."""
+    room = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    first = OUT_OF_THE_WAY if room == resource.RLIM_INFINITY else min(OUT_OF_THE_WAY, room // 2)
+    try:
+        copy = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, first)
+    except OSError:
+        os.set_inheritable(descriptor, False)
+        return descriptor
+    os.close(descriptor)
+    return copy

@@ -216,6 +216,11 @@ class FrameDecoder:
         """Something has come in part."""
         return bool(self._buffer) or self._incoming is not None or bool(self.bulks)
 
+    @property
+    def unfinished_bytes(self) -> int:
+        """Of a frame whose rest has not come, as far as it has."""
+        return len(self._buffer)
+
     def peek(self, data: bytes) -> Any:
         """The object in the one small frame that `data` is, which has not been fed, without bulks; None for anything
         else, which is to be fed."""
@@ -234,9 +239,16 @@ class FrameDecoder:
             return None
 
     def messages(self, data: bytes) -> list[Any]:
-        """All items of the frames that are complete with `data`, each of which is a list; otherwise as `feed`."""
-        whole: list[Any] | None = self.peek(data)
-        return [item for frame in self.feed(data) for item in frame] if whole is None else whole
+        """All items of the frames that are complete with `data`, each of which must be a list; otherwise as `feed`."""
+        whole = self.peek(data)
+        if type(whole) is list:
+            return whole
+        items: list[Any] = []
+        for frame in self.feed(data):
+            if type(frame) is not list:
+                raise self._violation("a frame that is no list of messages")
+            items += frame
+        return items
 
     def _decode(self, data: bytes | bytearray | memoryview, start: int, frames: list[Any]) -> int:
         """Decode what has come from `start` on; where it ends."""

@@ -7,6 +7,7 @@ socket is inherited or a pair, so the shapes are not checked further.
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 import threading
@@ -155,6 +156,15 @@ def _joined(parts: Sequence[tuple[bytes, list[Bulk]]]) -> tuple[bytes, list[Bulk
     return b"".join(frame for frame, _ in parts), [bulk for _, bulks in parts for bulk in bulks]
 
 
+def _identity(sock: socket.socket) -> tuple[int, int] | None:
+    """What its descriptor stands for, among all files and sockets; None if it is closed."""
+    try:
+        found = os.fstat(sock.fileno())
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 class Link:
     """The blocking end of a local link; any thread may send, one at a time receives."""
 
@@ -162,6 +172,7 @@ class Link:
         """`tray` is for what the node need not hear at once; only a scheduler has one."""
         self._socket = sock
         self._tray = tray
+        self._identity = _identity(sock)
         self._sent = 0
         """How many messages have gone over it."""
         self._decoder = FrameDecoder(FRAME_BYTES_MAX, trusted=True)
@@ -171,6 +182,17 @@ class Link:
         self._poll = poll.poll
         self._caught: deque[Any] = deque()
         """By `catch`, and not dropped."""
+
+    @property
+    def descriptors(self) -> list[int]:
+        """Where it is open."""
+        tray = [] if self._tray is None else [self._tray.descriptor]
+        return [self._socket.fileno(), *tray]
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether its descriptor is what it was: this process may have closed it by its number, or replaced it."""
+        return self._identity is not None and _identity(self._socket) == self._identity
 
     def send(self, *messages: list[Any]) -> None:
         """Send these messages together; blocks while the node is busy.

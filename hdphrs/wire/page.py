@@ -25,11 +25,11 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-import tempfile
 from enum import IntEnum
 from typing import NamedTuple
 
 from hdphrs.protocol.paths import PATH_BYTES_MAX
+from hdphrs.wire.nameless import nameless
 
 LABEL_START = 64
 LINE_BYTES = 512
@@ -109,14 +109,8 @@ class Page:
 
     @classmethod
     def create(cls, lines: int) -> Page:
-        """A new page in anonymous shared memory; it has no name in any file system."""
-        if hasattr(os, "memfd_create"):
-            descriptor = os.memfd_create(PAGE_NAME)
-        else:
-            with tempfile.TemporaryFile() as file:
-                descriptor = os.dup(file.fileno())
-        os.ftruncate(descriptor, _size(lines))
-        return cls(descriptor, lines)
+        """A new page in anonymous shared memory; it has no name in any file system, and keeps its size."""
+        return cls(nameless(PAGE_NAME, _size(lines)), lines)
 
     @classmethod
     def of_process(cls, pid: int, lines: int) -> Page | None:

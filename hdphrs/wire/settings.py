@@ -18,10 +18,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from enum import IntEnum
+from math import inf
 from typing import IO, Any
 
 from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, GRACE_S, JOIN_DEADLINE_S, LEDGER_BYTES_MAX, WIRE_VERSION
-from hdphrs.errors import LedgerError, ProtocolError, StartError
+from hdphrs.errors import LedgerError, ProtocolError, StartError, UsageError
 from hdphrs.records import dataclass
 from hdphrs.room import wait_for_room
 from hdphrs.wire.framing import HEADER_BYTES, FrameDecoder, encode_frame
@@ -38,10 +39,14 @@ MEMBER = "member"
 which forks others goes on with their number."""
 
 READY = "ready"
-"""Said by the root node to the launcher."""
+FAILED = "failed"
+"""Said by the root node to the launcher; a sentence that says why follows the latter."""
 
 TOLD_STATUS = 128 + signal.SIGTERM
 """Exit status of a root node that has ended the run because it was told to, by SIGTERM."""
+
+LINKS_LOST_STATUS = 76
+"""Exit status of a scheduler process that finds the descriptors of its links to the node closed or replaced."""
 
 PROGRAM_FD_VARIABLE = "HDPHRS_PROGRAM_FD"
 """Tells a program started by `hdphrs run` which descriptor is its link to the root node."""
@@ -63,6 +68,11 @@ PREFIXED = "prefixed"
 
 ADVICE_VARIABLE = "HDPHRS_ADVICE"
 """0 for no advice."""
+
+DETECT_STOPPED_VARIABLE = "HDPHRS_DETECT_STOPPED"
+"""What --detect-stopped says, where it is not given: seconds."""
+
+DETECT_STOPPED_S_MIN = 0.1
 
 LEDGER_VARIABLE = "HDPHRS_LEDGER"
 """Names the ledger of a run for which --ledger is not given."""
@@ -112,6 +122,8 @@ class NodeSettings:
     memory_bytes_max: int | None = None
     """What each scheduler may allocate; None for all there is."""
     detect_after_s: float = DETECT_AFTER_S
+    detect_stopped_s: float | None = None
+    """For how long the process of a scheduler may be stopped before it is replaced; None: for ever."""
     join_deadline_s: float = JOIN_DEADLINE_S
     grace_s: float = GRACE_S
     """How long it may take to leave when it is told to."""
@@ -252,6 +264,25 @@ def read_ledger_key(path: str) -> bytes:
         raise LedgerError(f"the key of the ledger, {path}, cannot be read: {error.strerror}") from error
     except Distrust as error:
         raise LedgerError(f"the key of the ledger cannot be trusted: {error}") from error
+
+
+def stopped_s(given: str | None) -> float | None:
+    """For how long a scheduler may be stopped, as `DETECT_STOPPED_VARIABLE` says, in seconds; None for ever.
+
+    Raises:
+        UsageError: that is no number of seconds, or too small.
+    """
+    if not given:
+        return None
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = 0.0
+    if not DETECT_STOPPED_S_MIN <= seconds < inf:
+        raise UsageError(
+            f"{DETECT_STOPPED_VARIABLE} is {given!r}; it must be a number of seconds, {DETECT_STOPPED_S_MIN:g} or more"
+        )
+    return seconds
 
 
 def usable_cores() -> int:

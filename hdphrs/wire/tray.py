@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from io import FileIO
 from typing import Any, Final
 
+from hdphrs.errors import ProtocolError
 from hdphrs.wire.framing import FrameDecoder, plain_frame
 from hdphrs.wire.page import Line
 
@@ -32,6 +33,11 @@ class Tray:
         """`pipe` does not block."""
         self._pipe = pipe
         self._line = line
+
+    @property
+    def descriptor(self) -> int:
+        """Where it is open."""
+        return self._pipe.fileno()
 
     def lay(self, messages: Sequence[list[Any]], *, after: int) -> bool:
         """Lay these down, if there is room for them, and they are not large; whether they lie there.
@@ -61,7 +67,9 @@ class Taker:
         self._taken = 0
         self._heard = 0
         """Messages that have come over the link."""
-        self._decoder = FrameDecoder(trusted=True)
+        self._decoder = FrameDecoder(LAID_BYTES_MAX, trusted=True)
+        self.is_spoilt: bool = False
+        """Whether something lay there that is no message: nothing is taken any more."""
         self._waiting: deque[tuple[int, list[list[Any]]]] = deque()
         """What has been taken, and comes after one that has not been heard."""
 
@@ -70,20 +78,20 @@ class Taker:
         """Whether something lies there."""
         return self._taken != self._line.laid
 
-    def among(self, messages: list[list[Any]]) -> list[list[Any]]:
+    def among(self, messages: list[Any]) -> list[Any]:
         """What was laid down, each at its place among these, which have just come over the link."""
         first, self._heard = self._heard, self._heard + len(messages)
         if self.finds:
             self._take()
         if not self._waiting:
             return messages
-        all_of_them: list[list[Any]] = []
+        all_of_them: list[Any] = []
         for number, message in enumerate(messages, first):
             all_of_them += self._up_to(number)
             all_of_them.append(message)
         return all_of_them + self._up_to(self._heard)
 
-    def rest(self, messages: list[list[Any]]) -> list[list[Any]]:
+    def rest(self, messages: list[Any]) -> list[Any]:
         """The same, when the scheduler is dead and these are the last of its link: all that was laid down, whether or
         not it came to count it."""
         self._take()
@@ -94,11 +102,23 @@ class Taker:
 
     def _take(self) -> None:
         self._taken = self._line.laid
-        while data := self._pipe.read(TAKEN_BYTES):
-            for after, messages in self._decoder.feed(data):
-                self._waiting.append((after, messages))
+        while not self.is_spoilt:
+            data = self._pipe.read(TAKEN_BYTES)
+            if not data:
+                break
+            self._put_down(data)
             if len(data) < TAKEN_BYTES:
                 break
+
+    def _put_down(self, data: bytes) -> None:
+        try:
+            for laid in self._decoder.feed(data):
+                after, messages = laid
+                if type(after) is not int or type(messages) is not list:
+                    raise ProtocolError("something that is no message")
+                self._waiting.append((after, messages))
+        except (ProtocolError, TypeError, ValueError):
+            self.is_spoilt = True
 
     def _up_to(self, number: int) -> list[list[Any]]:
         """Of what waits, that which comes before the next message of the link, if so many have come before that."""

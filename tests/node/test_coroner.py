@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import signal
+from typing import Any, cast
 
 import pytest
 
 from hdphrs.node import coroner
 from hdphrs.node.coroner import Coroner
+from hdphrs.node.links import LOST
 from hdphrs.node.oom import OomWitness
-from hdphrs.node.scheduler import Named, Scheduler
+from hdphrs.node.scheduler import Fault, Named, Scheduler
 from hdphrs.node.suspicion import SPARED_MAX
 from hdphrs.protocol.events import SchedulerDied
 from hdphrs.protocol.tasks import Cause, Crash, Outcome, Piece, Verdict
 from hdphrs.wire.page import ARGUMENTS, Reading, label
+from hdphrs.wire.settings import LINKS_LOST_STATUS
 from tests.node.processless import STATUS, bundle, handed, processless
 
 HOW = f"exited with status {STATUS}"
@@ -73,7 +76,7 @@ def test_a_bundle_is_charged_at_once_for_it_comes_back_as_calls_alone(scheduler:
 
 
 def test_only_so_many_cancelled_tasks_are_remembered(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coroner, "STUBBORN_MAX", 1)
+    monkeypatch.setattr(coroner, "REMEMBERED_MAX", 1)
     handed(scheduler, 1, b"a")
     here = Coroner("here")
     deaths = []
@@ -182,3 +185,47 @@ def test_task_that_gets_on_is_excused_however_often_it_is_hit() -> None:
         deaths = [killed(here, path)[1] for path in (b"a", b"b", b"c", b"d")]
         assert round_ == 0 or all(death.blameless for death in deaths)
         here.got_on(Piece(path + b"x", b"", VALUE) for path in (b"a", b"b", b"c", b"d"))
+
+
+def test_lost_links_are_told_whoever_has_noticed_them(scheduler: Scheduler) -> None:
+    spark = handed(scheduler, 7, b"a")
+    scheduler.process.line.run(7, careful=False, again=False)
+    process = cast(Any, scheduler.process).process
+    process.returncode = LINKS_LOST_STATUS
+    said, death = Coroner("here").inquire(scheduler)
+    assert said == f"scheduler process 1 on here {LOST} while it ran task f"
+    assert (death.running, death.blameless) == ((spark.ref, 0), False)
+    process.returncode = -signal.SIGKILL
+    scheduler.condemn(Fault(LOST, 7))
+    scheduler.process.line.run(8, careful=False, again=False)
+    said, death = Coroner("here").inquire(scheduler)
+    assert said == f"scheduler process 1 on here {LOST} while it ran task f"
+    assert (death.running, death.crash.how) == ((spark.ref, 0), LOST)
+
+
+def test_process_that_ends_by_itself_before_its_node_ends_it_has_its_own_end(scheduler: Scheduler) -> None:
+    handed(scheduler, 7, b"a")
+    scheduler.condemn(Fault(LOST, 7))
+    said, _ = Coroner("here").inquire(scheduler)
+    assert said == f"scheduler process 1 on here {HOW} while it ran task f"
+
+
+def test_task_in_which_a_process_was_stopped_is_charged_the_second_time(scheduler: Scheduler) -> None:
+    handed(scheduler, 7, b"a")
+    cast(Any, scheduler.process).process.returncode = -signal.SIGKILL
+    scheduler.condemn(Fault("was stopped", 7, forgiven=True))
+    here = Coroner("here")
+    assert [here.inquire(scheduler)[1].blameless for _ in range(3)] == [True, False, False]
+
+
+def test_task_that_has_written_into_a_link_is_the_one_that_is_there_each_time(scheduler: Scheduler) -> None:
+    here = Coroner("here")
+    cast(Any, scheduler.process).process.returncode = -signal.SIGKILL
+    for number in (1, 2, 3):
+        first, last = (b"culprit", b"a") if number == 2 else (bytes([number]), b"culprit")
+        sparks = {path: handed(scheduler, serial, path) for serial, path in ((1, first), (2, last))}
+        scheduler.spoil("wrote")
+        _, death = here.inquire(scheduler)
+        assert death.running == (sparks[b"culprit"].ref, 0)
+        scheduler.handed.clear()
+        scheduler.fault = None

@@ -21,7 +21,7 @@ from hdphrs.node import life, starts
 from hdphrs.node.process import SchedulerProcess
 from hdphrs.node.restart_policy import FAILURES_MAX
 from hdphrs.node.starts import Starts
-from hdphrs.room import NO_ROOM_STATUS
+from hdphrs.room import NO_ROOM_STATUS, lack_of
 from hdphrs.wire.page import Page
 from hdphrs.wire.settings import NodeSettings, Streams
 
@@ -68,7 +68,7 @@ def test_place_gets_its_scheduler_when_there_is_room_however_long_that_takes(
     assert one.start(2) is None
     process = trio.run(one.start_later, 2, 0.0, clock=MockClock(autojump_threshold=0))
     assert (process.number, starting.started) == (2, [2])
-    said = f"hdphrs: no room for another process on this host ({os.strerror(kind)}); trying again\n"
+    said = f"hdphrs: no room for another process on this host ({lack_of(OSError(kind, os.strerror(kind)))}); trying again\n"
     assert capfd.readouterr().err == said
 
 

@@ -16,6 +16,7 @@ from hdphrs.protocol.tasks import Task
 from hdphrs.scheduler.answers import LATE_S, Answers
 from hdphrs.scheduler.habits import Habits
 from hdphrs.scheduler.helper import TICK_S, Helper
+from hdphrs.scheduler.links import Links
 from hdphrs.wire.page import Page
 
 OF_A_TASK: list[Any] = []
@@ -50,6 +51,7 @@ class Bench:
         return Helper(
             self.control,
             line,
+            Links(line),
             unread,
             self.exporter,
             self.keeper,

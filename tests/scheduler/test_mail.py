@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hdphrs.scheduler.links import Links
 from hdphrs.scheduler.mail import Mail
 from hdphrs.wire import local
 from hdphrs.wire.page import LINE_BYTES, Line
@@ -20,7 +21,8 @@ STOP = [local.STOP, []]
 @pytest.fixture
 def node_and_mail() -> Iterator[tuple[local.Link, Mail]]:
     ours, theirs = map(local.Link, socket.socketpair())
-    yield ours, Mail(theirs, Line(memoryview(bytearray(LINE_BYTES))))
+    line = Line(memoryview(bytearray(LINE_BYTES)))
+    yield ours, Mail(theirs, line, Links(line))
     ours.close()
     theirs.close()
 

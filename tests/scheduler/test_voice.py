@@ -9,7 +9,8 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -29,7 +30,8 @@ class Heard:
         ours, theirs = socket.socketpair()
         self.socket = ours
         self.link = local.Link(theirs)
-        self.voice = Voice(self.link)
+        self.links = cast(Any, SimpleNamespace(are_ours=True))
+        self.voice = Voice(self.link, self.links)
         self.out = Mouth(self.voice, OUT)
         self._receiving = local.Link(ours)
 
@@ -200,7 +202,7 @@ def test_what_is_said_while_somebody_sends_is_sent_later(heard: Heard, assigned:
 
 def test_fork_of_a_task_writes_to_its_descriptor(heard: Heard) -> None:
     reading, writing = os.pipe()
-    heard.voice.forked = True
+    heard.links.are_ours = False
     Mouth(heard.voice, writing).write(b"child\n")
     assert os.read(reading, 100) == b"child\n"
     os.close(reading)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import resource
 
 import pytest
 
-from hdphrs.wire.files import OPEN_MAX, allow_many
+from hdphrs.wire import files
+from hdphrs.wire.files import OPEN_MAX, OUT_OF_THE_WAY, allow_many, out_of_the_way
 
 ALL = resource.RLIM_INFINITY
+
+ALL_FILES = 1 << 28
+"""More than a process may have open."""
 
 
 @pytest.mark.parametrize(
@@ -32,3 +37,32 @@ def test_system_that_refuses_is_no_error(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (256, ALL))
     monkeypatch.setattr(resource, "setrlimit", refuse)
     allow_many()
+
+
+@pytest.mark.parametrize(("room", "first"), [(1024, OUT_OF_THE_WAY), (ALL, OUT_OF_THE_WAY), (64, 32)])
+def test_descriptor_out_of_the_way_has_a_high_number_and_is_not_inherited(
+    room: int, first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (room, room))
+    reading, writing = os.pipe()
+    os.set_inheritable(reading, True)
+    moved = out_of_the_way(reading)
+    assert moved >= first
+    assert not os.get_inheritable(moved)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(reading)
+    os.write(writing, b"x")
+    assert os.read(moved, 1) == b"x"
+    os.close(moved)
+    os.close(writing)
+
+
+def test_descriptor_stays_where_it_is_if_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (2 * ALL_FILES, 2 * ALL_FILES))
+    monkeypatch.setattr(files, "OUT_OF_THE_WAY", ALL_FILES)
+    reading, writing = os.pipe()
+    os.set_inheritable(reading, True)
+    assert out_of_the_way(reading) == reading
+    assert not os.get_inheritable(reading)
+    os.close(reading)
+    os.close(writing)
