@@ -48,7 +48,7 @@ def test_no_task_outlives_a_scope_whose_block_has_got_a_cancelled_future(cluster
         print("result:", check(gate), hdphrs.run(check, gate))
         """
     )
-    assert result_of(cluster.run("--local-nodes", 1, "--cores", 2, program, cluster.folder)) == "True True"
+    assert result_of(cluster.run("--local-nodes", 1, "--cores", 1, program, cluster.folder)) == "True True"
 
 
 def test_handlers_of_tasks_raise_in_them_and_those_of_the_program_leave_futures_as_they_are(cluster: Cluster) -> None:
