@@ -60,9 +60,14 @@ def interrupted(work: Callable[[], object], at: int, also: str = "") -> bool:
                 signal.raise_signal(signal.SIGUSR1)
         return trace
 
+    def in_a_generator() -> Iterator[object]:
+        """Which has exceptions of its own that it handles: one that a trace function raises in the midst of an `except`
+        stays there as handled."""
+        yield work()
+
     sys.settrace(trace)
     try:
-        work()
+        next(in_a_generator())
     except LateError:
         return True
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -318,3 +319,18 @@ def test_interruption_is_what_it_is_taken_for() -> None:
         assert not interrupted(lambda: None, 1)
         with pytest.raises(LateError):
             __import__("signal").raise_signal(__import__("signal").SIGUSR1)
+
+
+def test_interruption_leaves_no_exception_behind_that_seems_to_be_handled(node: Answering) -> None:
+    node.makes = FailedError
+
+    def work() -> None:
+        try:
+            node.port.wait(future)
+        except FailedError as error:
+            str(error)
+
+    for at in range(1, 100):
+        future = node.port.spawn(double, (7,), {}, None)
+        interrupted(work, at, also=__file__)
+        assert sys.exception() is None
