@@ -234,8 +234,10 @@ class Line:
 
     @property
     def unpickles(self) -> Label:
-        """What the scheduler unpickles; a dead one did that when it died."""
+        """What the scheduler unpickles; a dead one did that when it died.  Nothing, if a task has written there."""
         reading, *sizes = self._bytes[LABEL_START : LABEL_START + _LABEL_HEAD_BYTES]
+        if reading >= len(_READINGS):
+            return Label()
         start = LABEL_START + _LABEL_HEAD_BYTES
         middle, end = start + sizes[0], start + sum(sizes)
         name = bytes(self._bytes[middle:end]).decode(errors="ignore")

@@ -44,3 +44,9 @@ def test_what_comes_in_the_middle_of_another_load_is_named_and_then_that_one_aga
     assert line.unpickles.reading is Reading.ARGUMENTS
     line.unpickle(NOTHING)
     assert line.unpickles == Label()
+
+
+@pytest.mark.parametrize("written", [b"\xff" * 3, b"\x02\xff\xff"])
+def test_what_a_task_has_written_over_it_does_no_harm(lines: list[Line], written: bytes) -> None:
+    lines[2].unpickle(written)
+    assert lines[2].unpickles.reading in Reading
