@@ -55,7 +55,8 @@ def _tell_end(settings: NodeSettings | None, error: BaseException) -> None:
     node = "a node" if settings is None else f"the {'root node' if settings.root else 'node'} on {settings.host}"
     sentence = sentence_of(f"{node} (process {os.getpid()})", error)
     if settings is not None and settings.status_fd is not None:
-        tell_launcher(settings, f"{FAILED} {sentence}")
+        with suppress(OSError):  # this may be what it ends by
+            tell_launcher(settings, f"{FAILED} {sentence}")
         _tell_program(settings, sentence)
     elif settings is None or not _tell_program(settings, sentence):
         say(sentence)
@@ -151,5 +152,5 @@ def start_crew(settings: NodeSettings, *, forked: bool = False) -> tuple[Page, l
 def tell_launcher(settings: NodeSettings, word: str) -> None:
     """Write a line that is meant for it (`NodeSettings.status_fd`)."""
     if settings.status_fd is not None:
-        with suppress(OSError):  # the program may have ended, and the launcher with it
+        with suppress(BrokenPipeError):  # the program may have ended, and the launcher with it
             os.write(settings.status_fd, f"{word}\n".encode())
