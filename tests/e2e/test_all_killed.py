@@ -222,5 +222,51 @@ def test_run_goes_on_when_there_is_room_for_processes_again(cluster: Cluster, sm
     eventually(partial(_is_empty, small_group), SOON_S, "the end of all in the group")
 
 
+@pytest.mark.slow
+def test_task_that_takes_all_the_room_for_processes_costs_the_program_none_of_its_threads(
+    cluster: Cluster, small_group: Path
+) -> None:
+    """What the task prints is the first that the program shows, in a thread that it has not started before."""
+    program = cluster.write(
+        """
+        import subprocess
+        import time
+        import hdphrs
+
+        def hoard():
+            children = []
+            try:
+                while True:
+                    children.append(subprocess.Popen(["sleep", "60"]))
+            except OSError:
+                print("full", flush=True)
+                time.sleep(1)
+            for child in children:
+                child.kill()
+                child.wait()
+            return len(children) > 0
+
+        if __name__ == "__main__":
+            print("begun", flush=True)
+            input()
+            print(hdphrs.get(hdphrs.spawn(hoard)))
+        """
+    )
+    process = cluster.start("--cores", 2, program)
+    assert process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout.readline() == "begun\n"
+    for pid in cluster.processes():
+        (small_group / "cgroup.procs").write_text(str(pid))
+    (small_group / "pids.max").write_text(str(int((small_group / "pids.current").read_text()) + 5))
+    process.stdin.write("\n")
+    process.stdin.flush()
+    completed = cluster.finish()
+    assert completed.returncode == 0, completed.stderr
+    assert "full\n" in completed.stdout
+    assert completed.stdout.endswith("True\n")
+    assert "Traceback" not in completed.stderr
+
+
 def _is_empty(group: Path) -> bool:
     return not _words(group / "cgroup.procs")
