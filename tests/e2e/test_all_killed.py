@@ -51,8 +51,9 @@ def test_kills_as_fast_as_they_can_come_make_a_run_slow_and_do_not_end_it(cluste
     assert process.stdin is not None
     assert process.stdout.readline() == "begun\n"
     kills = 0
-    while kills < 40:
+    while kills < 40 and process.poll() is None:
         kills += sum(send(pid, signal.SIGKILL) for pid in cluster.schedulers())
+    assert process.poll() is None, "the kills have ended it"
     process.stdin.write("\n")
     process.stdin.flush()
     completed = cluster.finish()
