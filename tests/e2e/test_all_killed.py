@@ -10,12 +10,13 @@ from time import sleep
 
 import pytest
 
+from hdphrs.config import CoreConfig
 from tests.e2e.all_killed import run
 from tests.e2e.harness import SOON_S, Cluster, eventually
 from tests.processes import send
 
-BURST_S = 0.5
-"""For so long all schedulers are killed as soon as they are there, or as fast as one can look."""
+LARGE_BYTES = 300_000
+ANSWER_BYTES = 200_000
 
 
 @pytest.mark.slow
@@ -50,8 +51,9 @@ def test_kills_as_fast_as_they_can_come_make_a_run_slow_and_do_not_end_it(cluste
     assert process.stdin is not None
     assert process.stdout.readline() == "begun\n"
     kills = 0
-    while kills < 40:
+    while kills < 40 and process.poll() is None:
         kills += sum(send(pid, signal.SIGKILL) for pid in cluster.schedulers())
+    assert process.poll() is None, "the kills have ended it"
     process.stdin.write("\n")
     process.stdin.flush()
     completed = cluster.finish()
@@ -109,24 +111,26 @@ def test_node_does_not_keep_the_large_payloads_of_schedulers_that_were_killed(cl
         import time
         import hdphrs
 
+        ANSWER = 200_000
+
         def large(data):
             time.sleep(0.02)
-            return data[:200_000]
+            return data[:ANSWER]
 
-        def parent(number):
-            return sum(len(hdphrs.get(one)) for one in [hdphrs.spawn(large, bytes(300_000)) for _ in range(number)])
+        def parent(number, size):
+            return sum(len(hdphrs.get(one)) for one in [hdphrs.spawn(large, bytes(size)) for _ in range(number)])
 
         if __name__ == "__main__":
             print("begun", flush=True)
             while not os.path.exists(sys.argv[1]):
-                for future in [hdphrs.spawn(parent, 10) for _ in range(8)]:
-                    assert hdphrs.get(future) == 2_000_000
+                for future in [hdphrs.spawn(parent, 10, int(sys.argv[2])) for _ in range(8)]:
+                    assert hdphrs.get(future) == 10 * ANSWER
             print("done", flush=True)
             input()
         """
     )
     enough = cluster.folder / "enough"
-    process = cluster.start("--cores", 4, program, enough)
+    process = cluster.start("--cores", 4, program, enough, LARGE_BYTES)
     assert process.stdout is not None
     assert process.stdin is not None
     assert process.stdout.readline() == "begun\n"
@@ -137,7 +141,9 @@ def test_node_does_not_keep_the_large_payloads_of_schedulers_that_were_killed(cl
         kills += sum(send(pid, signal.SIGKILL) for pid in cluster.schedulers())
     enough.touch()
     assert process.stdout.readline() == "done\n"
-    eventually(lambda: _descriptors(root) <= 64, SOON_S, "the end of most descriptors")
+    # What tasks have taken and answered is kept for a while, up to so many bytes, for the death of the next scheduler.
+    retained = 2 * CoreConfig().retained_bytes_max // (LARGE_BYTES + ANSWER_BYTES)
+    eventually(lambda: _descriptors(root) <= retained + 40, SOON_S, "the end of most descriptors")
     process.stdin.write("\n")
     process.stdin.flush()
     completed = cluster.finish()
@@ -215,6 +221,52 @@ def test_run_goes_on_when_there_is_room_for_processes_again(cluster: Cluster, sm
     assert "Traceback" not in said + completed.stderr
     assert (said + completed.stderr).count("no room for another process on this host") == 1
     eventually(partial(_is_empty, small_group), SOON_S, "the end of all in the group")
+
+
+@pytest.mark.slow
+def test_task_that_takes_all_the_room_for_processes_costs_the_program_none_of_its_threads(
+    cluster: Cluster, small_group: Path
+) -> None:
+    """What the task prints is the first that the program shows, in a thread that it has not started before."""
+    program = cluster.write(
+        """
+        import subprocess
+        import time
+        import hdphrs
+
+        def hoard():
+            children = []
+            try:
+                while True:
+                    children.append(subprocess.Popen(["sleep", "60"]))
+            except OSError:
+                print("full", flush=True)
+                time.sleep(1)
+            for child in children:
+                child.kill()
+                child.wait()
+            return len(children) > 0
+
+        if __name__ == "__main__":
+            print("begun", flush=True)
+            input()
+            print(hdphrs.get(hdphrs.spawn(hoard)))
+        """
+    )
+    process = cluster.start("--cores", 2, program)
+    assert process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout.readline() == "begun\n"
+    for pid in cluster.processes():
+        (small_group / "cgroup.procs").write_text(str(pid))
+    (small_group / "pids.max").write_text(str(int((small_group / "pids.current").read_text()) + 5))
+    process.stdin.write("\n")
+    process.stdin.flush()
+    completed = cluster.finish()
+    assert completed.returncode == 0, completed.stderr
+    assert "full\n" in completed.stdout
+    assert completed.stdout.endswith("True\n")
+    assert "Traceback" not in completed.stderr
 
 
 def _is_empty(group: Path) -> bool:
