@@ -155,4 +155,4 @@ def test_task_that_is_charged_already_runs_apart_and_is_charged_for_nothing_but_
         copy = here.inquire(scheduler)[1].running
         assert copy is not None
         charged.append(copy[0].slot)
-    assert charged == [3, 1, 2, 3]
+    assert charged == [3, 1, 2, 1]
