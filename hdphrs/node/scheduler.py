@@ -133,10 +133,16 @@ class Scheduler:
             self.process.process.kill()
 
     def spoil(self, how: str) -> None:
-        """A task has written into one of its links: that which runs, or, if none does, one that has not been heard of
-        since."""
+        """A task has written into one of its links: that which runs, or one that has run since it was last heard, for
+        the next one may have begun.  Not one that is charged already: it runs apart from others (`Mail.settle`)."""
         running = self.process.line.running
-        self.condemn(Fault(how, running, False, () if running else tuple(self.handed)))
+        if running in self.handed and self.handed[running].crashes:
+            self.condemn(Fault(how, running))
+            return
+        suspects = [
+            serial for serial, spark in self.handed.items() if not spark.crashes and (running == 0 or serial <= running)
+        ]
+        self.condemn(Fault(how, running, False, tuple(suspects)))
 
     def running(self) -> Named:
         """Name and path of the task whose value it unpickles, or which has its core, or had it last, as far as one

@@ -307,6 +307,8 @@ class Hub:
     def _execute_assigned(self, future: Assigned) -> None:
         spark = future.spark
         task = spark.task
+        if spark.crashes:
+            self._mail.settle()
         if spark.pieces:
             future.reuse = Reuse(spark, self._exporter.check, self._meter.credit, self._exporter.fill)
         if task.timeout_s:
@@ -335,6 +337,8 @@ class Hub:
                 self._tell([local.ABOUT, future.serial, summary(args, kwargs)])
             self._meter.enter(account, perf_counter() - (took_s if took_s > LIGHT_S else 0.0))
             error, value = self._call(future, function, args, kwargs)
+            if spark.crashes:
+                self._mail.settle()
             ended_s, ran = perf_counter(), fast.here.ran
             packed = pack_result(task.name, value) if error is None else pack_outcome(dump_error(task.name, error))
             at_s = perf_counter()

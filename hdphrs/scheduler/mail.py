@@ -7,6 +7,7 @@ The process ends with its node.  A copy of it, which a task has made, neither se
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 from hdphrs.lookout import Lookout
@@ -15,6 +16,12 @@ from hdphrs.scheduler.links import Links
 from hdphrs.wire import local
 from hdphrs.wire.local import Link
 from hdphrs.wire.page import Line
+
+SETTLE_S = 2e-3
+"""How long a node may take for what it has read."""
+
+SETTLE_S_MAX = 1.0
+"""How long it may take to read."""
 
 
 class Mail:
@@ -88,6 +95,12 @@ class Mail:
         finally:
             self._reading.release()
         return items
+
+    def settle(self) -> None:
+        """Wait until the node has read, and dealt with, what is in the link, whoever wrote it: that is charged to what
+        has run until now."""
+        self._link.wait_until_read(SETTLE_S_MAX)
+        time.sleep(SETTLE_S)
 
     def _receive(self, *, block: bool, for_s: float | None = None) -> list[list[Any]]:
         self._line.take_mail()

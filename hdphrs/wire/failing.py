@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import sys
-import traceback
 from collections.abc import Iterator
 from typing import Final
 
@@ -49,6 +48,8 @@ def sentence_of(process: str, error: BaseException) -> str:
     lacking = what_is_lacking(error)
     if lacking is not None:
         return f"{process} ends: {lacking}"
+    import traceback  # which takes long
+
     traceback.print_exception(error)
     sys.stderr.flush()
     return f"{process} ends by a mistake of hdphrs ({type(error).__name__}); please report it, with the lines above"

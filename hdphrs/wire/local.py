@@ -7,10 +7,14 @@ socket is inherited or a pair, so the shapes are not checked further.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import socket
+import sys
+import termios
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
@@ -76,6 +80,9 @@ CHUNK_BYTES_MAX = 16 << 20
 
 CHUNK_ITEMS_MAX = 1024
 """Items of one message."""
+
+READ_S = 1e-4
+"""How often it is seen whether the other end has read."""
 
 _PAYLOAD = [field.name for field in fields(Task)].index("payload")
 
@@ -154,6 +161,15 @@ def encode_frames(messages: Sequence[list[Any]]) -> tuple[bytes, list[Bulk]]:
 
 def _joined(parts: Sequence[tuple[bytes, list[Bulk]]]) -> tuple[bytes, list[Bulk]]:
     return b"".join(frame for frame, _ in parts), [bulk for _, bulks in parts for bulk in bulks]
+
+
+def _unread_bytes(sock: socket.socket) -> int:
+    """What the other end has not read, with what the system needs for it."""
+    try:
+        found: bytes = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4))
+    except OSError:
+        return 0
+    return int.from_bytes(found, sys.byteorder)
 
 
 def _identity(sock: socket.socket) -> tuple[int, int] | None:
@@ -246,6 +262,15 @@ class Link:
                     self._sent += len(messages)
             finally:
                 self._sending.release()
+
+    def wait_until_read(self, within_s: float) -> None:
+        """Wait until the other end has read all that was written, by whomever, or for so many seconds at most; for no
+        time where the system cannot tell."""
+        if sys.platform != "linux":
+            return
+        end_s = time.monotonic() + within_s
+        while _unread_bytes(self._socket) and time.monotonic() < end_s:
+            time.sleep(READ_S)
 
     def poll(self, for_s: float | None) -> list[tuple[int, int]]:
         """Wait until there is something to receive, for so many seconds at most; nothing if there is not."""

@@ -94,7 +94,7 @@ FATAL = {
     "writes text into the sockets": (f"write(b'hello, world' * 9); {STAY}", SPOILT),
     "writes text into the sockets, and returns": ("write(b'hello, world' * 9)", SPOILT),
     "writes a number into the sockets, and returns": ("write(b'\\0\\0\\0\\1\\5')", SPOILT),
-    "writes text into the pipes": (f"write(b'hello, world', 'pipe:'); {STAY}", SPOILT),
+    "writes text into the pipes": (f"write(b'hello, world', 'pipe:'); {STAY}", LOST),
     "writes nulls into the sockets": (f"write(bytes(99)); {STAY}", SPOILT),
     "writes a number into the sockets": (f"write(b'\\0\\0\\0\\1\\5'); {STAY}", SPOILT),
     "writes an unknown message": (f"write(b'\\0\\0\\0\\3\\x91\\x91\\5'); {STAY}", SPOILT),

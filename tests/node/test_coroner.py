@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -229,3 +230,22 @@ def test_task_that_has_written_into_a_link_is_the_one_that_is_there_each_time(sc
         assert death.running == (sparks[b"culprit"].ref, 0)
         scheduler.handed.clear()
         scheduler.fault = None
+
+
+def test_task_that_is_charged_already_runs_apart_and_is_charged_for_nothing_but_what_it_does(
+    scheduler: Scheduler,
+) -> None:
+    crash = Crash("here", 1, HOW, "", "")
+    cast(Any, scheduler.process).process.returncode = -signal.SIGKILL
+    for serial in (1, 2, 3):
+        handed(scheduler, serial, bytes([serial]))
+    scheduler.handed[2] = replace(scheduler.handed[2], crashes=(crash,))
+    here, charged = Coroner("here"), []
+    for running in (0, 1, 2, 3):
+        scheduler.fault = None
+        scheduler.process.line.run(running, careful=False, again=False)
+        scheduler.spoil("wrote")
+        copy = here.inquire(scheduler)[1].running
+        assert copy is not None
+        charged.append(copy[0].slot)
+    assert charged == [3, 1, 2, 1]

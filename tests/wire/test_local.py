@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import sys
+import threading
+from time import monotonic
 
 import pytest
 from hypothesis import given
@@ -45,3 +49,23 @@ def test_a_link_delivers_what_was_sent_and_tells_its_end() -> None:
     sender.close()
     assert receiver.receive(block=True) is None
     receiver.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system tells what has not been read")
+def test_link_waits_until_all_was_read_whoever_wrote_it_and_no_longer_than_it_is_to() -> None:
+    ours, theirs = socket.socketpair()
+    link = local.Link(ours)
+    try:
+        began_s = monotonic()
+        link.wait_until_read(60.0)
+        os.write(ours.fileno(), b"not ours")
+        link.wait_until_read(0.02)
+        assert monotonic() - began_s >= 0.02
+        reader = threading.Timer(0.05, theirs.recv, (8,))
+        reader.start()
+        link.wait_until_read(60.0)
+        reader.join()
+        assert monotonic() - began_s < 60.0
+    finally:
+        link.close()
+        theirs.close()
