@@ -11,7 +11,7 @@ from hdphrs.cli.checks import check_exclusive, check_ledger, check_program, chec
 from hdphrs.cli.values import command_words, hourly, memory, silence, size, span, times
 from hdphrs.cluster.hosts import LOCALHOST, SLOTS_MAX, Host, read_hosts
 from hdphrs.cluster.plan import NodePlan, plan_nodes
-from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, GRACE_S, LEDGER_BYTES_MAX, SEED_MAX, SEED_VARIABLE
+from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, GRACE_S, LEDGER_BYTES_MAX, REJOIN_FOR_S, SEED_MAX, SEED_VARIABLE
 from hdphrs.console import say
 from hdphrs.errors import UsageError
 from hdphrs.records import dataclass
@@ -44,6 +44,7 @@ class Asked:
     sequential: bool
     detect_after: float | None
     grace: float
+    rejoin_for: float
     restarts: int
     kill_at: tuple[float, ...] | None
     chaos_monkey: bool
@@ -97,6 +98,14 @@ class Asked:
     metavar="S",
     default=GRACE_S,
     help=f"What a node that is told to leave (SIGTERM, hdphrs drain) may take for it; {GRACE_S:g} s by default.",
+)
+@click.option(
+    "--rejoin-for",
+    type=span,
+    metavar="S",
+    default=REJOIN_FOR_S,
+    help=f"How long a node that was cut off tries to join again, as a new one; {REJOIN_FOR_S:g} s by default, 0 for not "
+    "at all.",
 )
 @click.option(
     "--restarts",
@@ -208,6 +217,7 @@ def run_program(asked: Asked) -> int:
         memory_bytes_max=asked.memory_max,
         detect_after_s=DETECT_AFTER_S if asked.detect_after is None else asked.detect_after,
         grace_s=asked.grace,
+        rejoin_s=asked.rejoin_for,
         seed=seed,
         report=report,
         trace=trace,

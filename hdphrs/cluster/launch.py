@@ -240,6 +240,7 @@ class Launcher:
     def _root_lost(self, program: subprocess.Popen[bytes]) -> int:
         """The root is dead and with it all that the program waits for; the exit status, never 0."""
         self._root_lost_first = True
+        self._let_go_of_others()
         self._end_at_s = time.monotonic() + END_S_MAX
         self._say_root_lost()
         for end in (None, program.terminate, program.kill):
@@ -248,6 +249,11 @@ class Launcher:
             if self._pump_until(lambda: program.returncode is not None, FAREWELL_S_MAX):
                 break
         return max(program.returncode or 1, 1)
+
+    def _let_go_of_others(self) -> None:
+        """The root is gone for good: without a leash they do not try to join it again."""
+        for node in self._nodes[1:]:
+            node.release()
 
     def _say_root_lost(self) -> None:
         """Unless it is said with what is done about it."""
@@ -289,6 +295,8 @@ class Launcher:
             end_s = END_S_MAX if self._options.ledger is None else LEDGER_END_S
             self._end_at_s = time.monotonic() + end_s
         self._pump_until(lambda: self._ended(self._nodes[:1]), self._end_at_s - time.monotonic())
+        if self._nodes and self._nodes[0].returncode:
+            self._let_go_of_others()
         within_s = min(AFTER_ROOT_S_MAX, self._end_at_s - time.monotonic())
         self._pump_until(lambda: self._ended(self._nodes), within_s)
         self._judge()

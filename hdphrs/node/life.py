@@ -51,7 +51,8 @@ def live(settings: NodeSettings, *, forks: bool) -> int:
 
     import trio
 
-    from hdphrs.node.career import member, root
+    from hdphrs.node.career import root
+    from hdphrs.node.member import member
 
     for leash in settings.forks:
         tell_launcher(settings, str(fork_apart(partial(_live_apart, settings, leash))))

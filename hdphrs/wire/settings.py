@@ -19,7 +19,15 @@ from dataclasses import asdict, fields
 from enum import IntEnum
 from typing import IO, Any
 
-from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, GRACE_S, JOIN_DEADLINE_S, LEDGER_BYTES_MAX, WIRE_VERSION
+from hdphrs.config import (
+    ATTEMPTS_MAX,
+    DETECT_AFTER_S,
+    GRACE_S,
+    JOIN_DEADLINE_S,
+    LEDGER_BYTES_MAX,
+    REJOIN_FOR_S,
+    WIRE_VERSION,
+)
 from hdphrs.errors import ProtocolError, StartError
 from hdphrs.records import dataclass
 from hdphrs.wire.framing import HEADER_BYTES, FrameDecoder, encode_frame
@@ -105,6 +113,8 @@ class NodeSettings:
     """What each scheduler may allocate; None for all there is."""
     detect_after_s: float = DETECT_AFTER_S
     join_deadline_s: float = JOIN_DEADLINE_S
+    rejoin_s: float = REJOIN_FOR_S
+    """Others: for how long to try to join again after the root was lost; 0 for not at all."""
     grace_s: float = GRACE_S
     """How long it may take to leave when it is told to."""
     seed: int = 0
