@@ -1,7 +1,7 @@
 """What a node process is told from outside: by signals, and by its leash.
 
-What lives here: which of these counts when.  A member that is told to leave hands over and goes (decision 10).  A second
-SIGTERM ends it at once; `LEAVE_SIGNAL`, which `hdphrs drain` sends, never does, however often it comes.
+What lives here: which of these counts when.  A member that is told to leave hands over and goes (decision 10).  A
+second SIGTERM ends it at once; `LEAVE_SIGNAL`, which `hdphrs drain` sends, never does, however often it comes.
 """
 
 from __future__ import annotations
