@@ -104,7 +104,7 @@ class Asked:
     type=span,
     metavar="S",
     default=REJOIN_FOR_S,
-    help=f"How long a node that was cut off tries to join again, as a new one; {REJOIN_FOR_S:g} s by default, 0: it ends.",
+    help=f"How long a node that was cut off tries to join again; {REJOIN_FOR_S:g} s by default, 0 for not at all.",
 )
 @click.option(
     "--restarts",

@@ -101,8 +101,8 @@ def test_node_that_loses_the_root_drops_everything_and_tries_to_join_again() -> 
     assert cluster.core(1).next_deadline() is None
 
 
-@pytest.mark.parametrize("event", [ev.Suspected(ROOT), ev.Received(ROOT, msg.DeadNode(N1, 9))])
-def test_node_that_was_told_to_leave_and_is_cut_off_does_not_come_back(event: ev.Event) -> None:
+def _halt_of_a_leaver(event: ev.Event) -> Halt:
+    """What comes of the event at a node that leaves, and has something left to do."""
     cluster = Cluster(3)
     cluster.place(1)
     cluster.hungry(1)
@@ -110,6 +110,15 @@ def test_node_that_was_told_to_leave_and_is_cut_off_does_not_come_back(event: ev
     cluster.feed(1, ev.Leave(10.0))
     (halt,) = cluster.feed(1, event)
     assert isinstance(halt, Halt)
+    return halt
+
+
+def test_node_that_loses_the_root_while_it_leaves_does_not_come_back() -> None:
+    assert _halt_of_a_leaver(ev.Suspected(ROOT)) == Halt("it has lost the root node")
+
+
+def test_node_that_hears_of_its_own_death_while_it_leaves_does_not_come_back() -> None:
+    halt = _halt_of_a_leaver(ev.Received(ROOT, msg.DeadNode(N1, 9)))
     assert halt.reason
     assert not halt.rejoin
 
