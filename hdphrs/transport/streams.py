@@ -21,7 +21,7 @@ import trio
 from hdphrs.errors import ProtocolError
 from hdphrs.transport.tls import TlsContexts
 from hdphrs.wire.files import EXHAUSTED, how_exhausted
-from hdphrs.wire.framing import FrameDecoder, encode_frame
+from hdphrs.wire.framing import FrameDecoder, Unfinished, encode_frame
 from hdphrs.wire.handshake import NONCE_BYTES, Handshake, Role
 
 RECEIVE_BYTES: Final = 1 << 18
@@ -63,6 +63,7 @@ class FrameStream:
             self._stream = trio.SSLStream(raw, tls, server_side=role is Role.LISTENER, https_compatible=True)
         self._role = role
         self._decoder = FrameDecoder(pieces=True)
+        self._unfinished = Unfinished()
         self._unread: list[Any] = []
         """Frames that arrived in one piece with what came before them."""
         self.has_tls: bool = False
@@ -212,8 +213,20 @@ class FrameStream:
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             raise Lost(_reason(error)) from error
 
+    def go_on_with(self, unfinished: Unfinished) -> None:
+        """Before anything large arrives: it is the rest of this."""
+        self._unfinished = unfinished
+        self._decoder.go_on_with(unfinished)
+
+    def let_go(self) -> None:
+        """This connection brings nothing more: what has come of large payloads waits for the next one."""
+        if self._unread:
+            self._unfinished.clear()  # their payloads are lost with these frames
+        self.go_on_with(Unfinished())
+
     def close(self) -> None:
         """Close the socket at once; what is under way in other tasks ends with `Lost`."""
+        self.let_go()
         self._descriptor = -1
         self._raw.socket.close()
 

@@ -22,6 +22,7 @@ from hdphrs.protocol.messages import Message
 from hdphrs.protocol.tasks import ROOT, Member, NodeId
 from hdphrs.transport.detector import Detector
 from hdphrs.transport.greeting import (
+    NOTHING,
     Admitted,
     Greeting,
     IsFenced,
@@ -314,7 +315,7 @@ class TcpTransport:
         except Lost:
             peer.suspect()  # it will never know who it is
             raise
-        await peer.run_link(stream, 0)
+        await peer.run_link(stream, NOTHING)
 
     async def _resume(self, stream: FrameStream, resume: Resume) -> None:
         while (answer := self._judge(resume)) == Wait():
@@ -328,9 +329,10 @@ class TcpTransport:
         peer = self._peer(resume.node)
         peer.attempt = resume.attempt
         peer.drop_link()
-        await stream.write_frame(pack_greeting(Resumed(peer.session.received)))
+        stream.go_on_with(peer.session.unfinished)
+        await stream.write_frame(pack_greeting(Resumed(peer.session.progress)))
         if peer.attempt == resume.attempt:
-            await peer.run_link(stream, resume.received)
+            await peer.run_link(stream, resume.progress)
 
     def _judge(self, resume: Resume) -> IsFenced | NotMe | Wait | None:
         """The answer to a member that dials; None: it is welcome."""

@@ -15,8 +15,7 @@ from subprocess import Popen
 import pytest
 
 from tests.cluster.support import write_executable
-from tests.e2e.conftest import Cluster
-from tests.e2e.harness import GONE_S, SOON_S, eventually, written
+from tests.e2e.harness import GONE_S, SOON_S, Cluster, eventually, written
 from tests.processes import gone, send
 
 pytestmark = pytest.mark.slow

@@ -754,6 +754,29 @@ def test_large_payloads_arrive_whole_and_in_order_though_the_connection_breaks_w
     run(main)
 
 
+@pytest.mark.parametrize("sender", [ROOT, ONE])
+def test_large_payload_arrives_over_connections_each_of_which_breaks_within_it(sender: NodeId) -> None:
+    data = random.Random(3).randbytes(1 << 20) * 8
+
+    async def main() -> None:
+        async with cluster() as c:
+            root = await c.start(ROOT)
+            proxy = _Counting(root.port)
+            await c.nursery.start(proxy.serve)
+            await c.join(proxy.port)
+            proxy.break_after_bytes = lambda: 1_200_000
+            proxy.break_all()
+            receiver = ONE if sender == ROOT else ROOT
+            c.nodes[sender].transport.send(receiver, Code(b"large", bulk_of(data)))
+            code = await c.nodes[receiver].inbox.message()
+            assert isinstance(code, Code)
+            assert bytes(code.data) == data
+            assert 7 <= proxy.connections <= 25
+            assert not c.nodes[receiver].inbox.events
+
+    run(main)
+
+
 def test_fish_is_answered_while_a_large_payload_is_on_its_way() -> None:
     async def main() -> None:
         async with cluster() as c:
