@@ -21,6 +21,7 @@ import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from hdphrs.cluster.addresses import listen
@@ -32,6 +33,7 @@ from hdphrs.cluster.options import RunOptions
 from hdphrs.cluster.orphans import taking_on
 from hdphrs.cluster.plan import NodePlan
 from hdphrs.cluster.program import forget_outer_run, start_program
+from hdphrs.cluster.returns import Returns
 from hdphrs.cluster.signals import wakened_by_signals
 from hdphrs.config import JOIN_DEADLINE_S, LEDGER_END_S
 from hdphrs.errors import StartError
@@ -80,6 +82,9 @@ class Launcher:
         self._forked = [can_be_forked(plan, root) for plan in others]
         """Which of the nodes after the root that forks."""
         self._nodes: list[Node] = []
+        """In the order of the plan."""
+        self._settings: list[NodeSettings] = []
+        self._returns = Returns(options.rejoin_s, self._start_again, options.say)
         self._unborn: deque[ForkedNode] = deque()
         """Those that the root is to fork, in this order."""
         self._program: subprocess.Popen[bytes] | None = None
@@ -142,7 +147,7 @@ class Launcher:
         self._status = LineReader(self._status_fd, self._hear_root)
         self._selector.register(self._status_fd, selectors.EVENT_READ, self._read_status)
         with ours, contextlib.closing(root):
-            settings = brief_nodes(self._options, root)
+            settings = self._settings = brief_nodes(self._options, root)
             others = list(zip(plans[1:], settings[1:], leashes, strict=True))
             self._unborn.extend(ForkedNode(plan, told, leash[1]) for plan, told, leash in others if leash)
             forked = iter(list(self._unborn))
@@ -168,6 +173,14 @@ class Launcher:
         if plan.remote:
             return RemoteNode(plan, settings, self._options.ssh, self._selector)
         return LocalNode(plan, settings)
+
+    def _start_again(self, place: int) -> RemoteNode:
+        """The node of another host, whose ssh has ended."""
+        self._nodes[place].destroy()
+        settings = replace(self._settings[place], comeback=True)
+        node = RemoteNode(self._options.nodes[place], settings, self._options.ssh, self._selector)
+        self._nodes[place] = node
+        return node
 
     def _await_ready(self, program: subprocess.Popen[bytes]) -> bool:
         """Wait until all nodes have joined; False if the program has ended before."""
@@ -214,11 +227,14 @@ class Launcher:
         root, *others = self._nodes
         self._tell_deaths(others)  # what happens between the root's word and this wakes nobody any more
         while program.returncode is None:
-            self._pump(self._until_next_kill())
+            waits = [wait_s for wait_s in (self._until_next_kill(), self._returns.wait_s) if wait_s is not None]
+            self._pump(min(waits, default=None))
             if root.returncode:
                 return self._root_lost(program)
             self._strike()
             self._tell_deaths(others)
+            if program.returncode is None:
+                self._returns.look(self._nodes)
         return program.returncode
 
     def _tell_deaths(self, living: list[Node]) -> None:

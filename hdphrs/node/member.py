@@ -27,7 +27,7 @@ from hdphrs.protocol.effects import Halt
 from hdphrs.protocol.tasks import ROOT
 from hdphrs.transport.interface import Transport
 from hdphrs.wire.page import Page
-from hdphrs.wire.settings import NodeSettings
+from hdphrs.wire.settings import JOINED_AGAIN, NodeSettings
 
 STEADY_S = 2 * REJOIN_PAUSE_MAX_S
 """A node that has been a member for so long comes back without a pause."""
@@ -106,6 +106,8 @@ class Member:
     async def _live(self, page: Page, processes: list[SchedulerProcess]) -> Halt:
         """How the last life has ended."""
         within_s = self._settings.rejoin_s
+        if self._settings.comeback:
+            self._comeback.lose(trio.current_time(), STEADY_S)
         while True:
             halt, member_s = await self._life(page, processes)
             if not halt.rejoin or self._orders.to_go or not within_s:
@@ -137,7 +139,7 @@ class Member:
                 joined_s = trio.current_time()
                 if driver.halt is None and self._comeback.under_way:
                     self._comeback.succeed()
-                    self._say(f"has joined again, as node {core.me}")
+                    self._say(f"{JOINED_AGAIN.decode()}{core.me}")
                 if driver.halt is None:
                     await self._serve(transport, crew, driver)
                 nursery.cancel_scope.cancel()

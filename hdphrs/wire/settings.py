@@ -46,6 +46,9 @@ which forks others goes on with their number."""
 READY = "ready"
 """Said by the root node to the launcher."""
 
+JOINED_AGAIN = b"has joined again, as node "
+"""Said on the standard error by a node that was out of the run, or was started again by the launcher."""
+
 TOLD_STATUS = 128 + signal.SIGTERM
 """Exit status of a root node that has ended the run because it was told to, by SIGTERM."""
 
@@ -115,6 +118,8 @@ class NodeSettings:
     join_deadline_s: float = JOIN_DEADLINE_S
     rejoin_s: float = REJOIN_FOR_S
     """Others: for how long to try to join again after the root was lost; 0 for not at all."""
+    comeback: bool = False
+    """Others: the launcher has lost this node's predecessor, and tries to bring it back."""
     grace_s: float = GRACE_S
     """How long it may take to leave when it is told to."""
     seed: int = 0

@@ -175,7 +175,7 @@ def test_node_gives_up_when_its_time_is_over_and_says_why(cluster: Cluster) -> N
     os.kill(relay, signal.SIGSTOP)
     try:
         assert f"{LOST} 2 s\n" in said(process, LOST)
-        assert "hdphrs: this node could not join the root within 2 seconds" in said(process, "could not")
+        assert said(process, "could not").startswith("hdphrs: this node could not join the root within ")
         eventually(lambda: gone(node), GONE_S, "the end of the node")
     finally:
         send(relay, signal.SIGCONT)

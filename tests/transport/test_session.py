@@ -387,7 +387,6 @@ def test_payload_arrives_over_connections_each_of_which_carries_less_than_that()
             write(a, b)
         b.take(PIECE_BYTES + 1000)
         reconnect(a, b)
-    exchange(a, b)
     (message,) = b.delivered
     assert bytes(cast(list[Any], message)[1]) == data
 
