@@ -75,7 +75,7 @@ def test_lost_host_is_tried_with_growing_pauses_until_its_node_is_back() -> None
     world.node.is_back = True
     world.returns.look(world.nodes)
     assert world.returns.wait_s is None
-    assert world.said == ["the connection to anna is lost; its node is started again, tried for at most 60 s"]
+    assert world.said == ["the connection to anna is lost; its node is started again, for at most 60 s"]
     world.fail()
     assert len(world.said) == 2  # a new loss, with a time of its own
 
@@ -145,7 +145,7 @@ def test_node_whose_ssh_breaks_is_started_again_when_the_host_can_be_reached(sta
     os.kill(int((tmp_path / "remote").read_text()), signal.SIGKILL)
     said = iter(run.read_error, "")
     lost = next(line for line in said if "lost; its" in line)
-    assert lost == ("hdphrs: the connection to 127.0.0.1 is lost; its node is started again, tried for at most 600 s")
+    assert lost == ("hdphrs: the connection to 127.0.0.1 is lost; its node is started again, for at most 600 s")
     (tmp_path / "down").unlink()
     back = next(line for line in said if "joined" in line)
     assert back == "[127.0.0.1] hdphrs: this node (127.0.0.1) has joined again, as node 2"
