@@ -110,7 +110,8 @@ def test_node_that_has_ended_otherwise_is_not_started_again(node: Away, within_s
 SSH = """#!/bin/sh
 # Runs commands here; fails as OpenSSH does when there is no way to the host, or none any more.
 [ -e {folder}/down ] && {{ echo "ssh: no route to host" >&2; exit 255; }}
-sh -c "$2" <&0 &
+exec 3<&0
+sh -c "$2" <&3 3<&- &
 echo $! >> {folder}/remote
 wait $!
 status=$?
