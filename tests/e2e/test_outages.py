@@ -141,6 +141,7 @@ def test_node_that_is_cut_off_both_ways_joins_again_and_works_as_often_as_that_h
 
 
 def test_root_that_is_stopped_for_too_long_gets_its_nodes_back(cluster: Cluster) -> None:
+    cluster.recorded = True
     process = begin(cluster, "--local-nodes", 3, nodes=3)
     root = cluster.nodes()[0]
     os.kill(root, signal.SIGSTOP)
