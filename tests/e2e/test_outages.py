@@ -87,6 +87,8 @@ PROGRAM = """
     if __name__ == "__main__":
         nodes = int(sys.argv[1])
         for _ in range(int(sys.argv[2])):
+            for node in hdphrs.all_nodes():  # the root knows them before they know it
+                hdphrs.get(hdphrs.spawn_at(node, square, 1))
             print("begun", flush=True)
             last = max(hdphrs.all_nodes())
             futures = [hdphrs.spawn(square, n) for n in range(300)]
