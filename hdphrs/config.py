@@ -105,6 +105,13 @@ DETECT_AFTER_S = 5.0
 GRACE_S = 25.0
 """How long a node that is told to leave may take; hosts that are about to be taken away give 30 s or more."""
 
+REJOIN_FOR_S = 600.0
+"""How long a node that has lost the root, or was declared dead, tries to join again; 0 for not at all."""
+
+REJOIN_PAUSE_MIN_S = 0.1
+REJOIN_PAUSE_MAX_S = 5.0
+"""How long it rests between two attempts, and before it joins again after a short life; doubles from min to max."""
+
 JOIN_DEADLINE_S = 30.0
 """How long the root waits for the nodes that it expects."""
 

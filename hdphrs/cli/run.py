@@ -11,7 +11,7 @@ from hdphrs.cli.checks import check_exclusive, check_ledger, check_ledger_key, c
 from hdphrs.cli.values import command_words, hourly, memory, silence, size, span, times
 from hdphrs.cluster.hosts import LOCALHOST, SLOTS_MAX, Host, read_hosts
 from hdphrs.cluster.plan import NodePlan, plan_nodes
-from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, GRACE_S, LEDGER_BYTES_MAX, SEED_MAX, SEED_VARIABLE
+from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, GRACE_S, LEDGER_BYTES_MAX, REJOIN_FOR_S, SEED_MAX, SEED_VARIABLE
 from hdphrs.console import say
 from hdphrs.errors import UsageError
 from hdphrs.records import dataclass
@@ -47,6 +47,7 @@ class Asked:
     detect_after: float | None
     detect_stopped: float | None
     grace: float
+    rejoin_for: float
     restarts: int
     kill_at: tuple[float, ...] | None
     chaos_monkey: bool
@@ -109,6 +110,13 @@ class Asked:
     metavar="S",
     default=GRACE_S,
     help=f"What a node that is told to leave (SIGTERM, hdphrs drain) may take for it; {GRACE_S:g} s by default.",
+)
+@click.option(
+    "--rejoin-for",
+    type=span,
+    metavar="S",
+    default=REJOIN_FOR_S,
+    help=f"How long a node that was cut off tries to join again; {REJOIN_FOR_S:g} s by default, 0 for not at all.",
 )
 @click.option(
     "--restarts",
@@ -229,6 +237,7 @@ def run_program(asked: Asked) -> int:
         detect_after_s=DETECT_AFTER_S if asked.detect_after is None else asked.detect_after,
         detect_stopped_s=asked.detect_stopped,
         grace_s=asked.grace,
+        rejoin_s=asked.rejoin_for,
         seed=seed,
         report=report,
         trace=trace,

@@ -76,6 +76,7 @@ def brief_nodes(options: RunOptions, root: RootDescriptors) -> list[NodeSettings
             detect_after_s=options.detect_after_s,
             detect_stopped_s=options.detect_stopped_s,
             grace_s=options.grace_s,
+            rejoin_s=options.rejoin_s,
             seed=options.seed + number,
             verbose=options.verbose,
             root_addresses=tuple((address, port) for address in addresses[plan.host]),

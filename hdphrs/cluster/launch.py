@@ -21,6 +21,7 @@ import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from hdphrs.cluster.addresses import listen
@@ -32,6 +33,7 @@ from hdphrs.cluster.options import RunOptions
 from hdphrs.cluster.orphans import taking_on
 from hdphrs.cluster.plan import NodePlan
 from hdphrs.cluster.program import forget_outer_run, start_program
+from hdphrs.cluster.returns import Returns
 from hdphrs.cluster.signals import wakened_by_signals
 from hdphrs.config import JOIN_DEADLINE_S, LEDGER_END_S
 from hdphrs.errors import StartError
@@ -80,6 +82,9 @@ class Launcher:
         self._forked = [can_be_forked(plan, root) for plan in others]
         """Which of the nodes after the root that forks."""
         self._nodes: list[Node] = []
+        """In the order of the plan."""
+        self._settings: list[NodeSettings] = []
+        self._returns = Returns(options.rejoin_s, self._start_again, options.say)
         self._unborn: deque[ForkedNode] = deque()
         """Those that the root is to fork, in this order."""
         self._program: subprocess.Popen[bytes] | None = None
@@ -144,7 +149,7 @@ class Launcher:
         self._status = LineReader(self._status_fd, self._hear_root)
         self._selector.register(self._status_fd, selectors.EVENT_READ, self._read_status)
         with ours, contextlib.closing(root):
-            settings = brief_nodes(self._options, root)
+            settings = self._settings = brief_nodes(self._options, root)
             others = list(zip(plans[1:], settings[1:], leashes, strict=True))
             self._unborn.extend(ForkedNode(plan, told, leash[1]) for plan, told, leash in others if leash)
             forked = iter(list(self._unborn))
@@ -170,6 +175,14 @@ class Launcher:
         if plan.remote:
             return RemoteNode(plan, settings, self._options.ssh, self._selector)
         return LocalNode(plan, settings)
+
+    def _start_again(self, place: int) -> RemoteNode:
+        """The node of another host, whose ssh has ended."""
+        self._nodes[place].destroy()
+        settings = replace(self._settings[place], comeback=True)
+        node = RemoteNode(self._options.nodes[place], settings, self._options.ssh, self._selector)
+        self._nodes[place] = node
+        return node
 
     def _await_ready(self, program: subprocess.Popen[bytes]) -> bool:
         """Wait until all nodes have joined; False if the program has ended before."""
@@ -218,11 +231,14 @@ class Launcher:
         root, *others = self._nodes
         self._tell_deaths(others)  # what happens between the root's word and this wakes nobody any more
         while program.returncode is None:
-            self._pump(self._until_next_kill())
+            waits = [wait_s for wait_s in (self._until_next_kill(), self._returns.wait_s) if wait_s is not None]
+            self._pump(min(waits, default=None))
             if root.returncode:
                 return self._root_lost(program)
             self._strike()
             self._tell_deaths(others)
+            if program.returncode is None:
+                self._returns.look(self._nodes)
         return program.returncode
 
     def _tell_deaths(self, living: list[Node]) -> None:
@@ -244,6 +260,7 @@ class Launcher:
     def _root_lost(self, program: subprocess.Popen[bytes]) -> int:
         """The root is dead and with it all that the program waits for; the exit status, never 0."""
         self._root_lost_first = True
+        self._let_go_of_others()
         self._end_at_s = time.monotonic() + END_S_MAX
         self._say_root_lost()
         for end in (None, program.terminate, program.kill):
@@ -252,6 +269,11 @@ class Launcher:
             if self._pump_until(lambda: program.returncode is not None, FAREWELL_S_MAX):
                 break
         return max(program.returncode or 1, 1)
+
+    def _let_go_of_others(self) -> None:
+        """The root is gone for good: without a leash they do not try to join it again."""
+        for node in self._nodes[1:]:
+            node.release()
 
     def _say_root_lost(self) -> None:
         """Unless it is said with what is done about it."""
@@ -293,6 +315,8 @@ class Launcher:
             end_s = END_S_MAX if self._options.ledger is None else LEDGER_END_S
             self._end_at_s = time.monotonic() + end_s
         self._pump_until(lambda: self._ended(self._nodes[:1]), self._end_at_s - time.monotonic())
+        if self._nodes and self._nodes[0].returncode:
+            self._let_go_of_others()
         within_s = min(AFTER_ROOT_S_MAX, self._end_at_s - time.monotonic())
         self._pump_until(lambda: self._ended(self._nodes), within_s)
         self._judge()

@@ -21,7 +21,15 @@ from hdphrs.cluster.lines import LineReader, Tail
 from hdphrs.cluster.plan import NodePlan
 from hdphrs.errors import StartError
 from hdphrs.room import how_exhausted, wait_for_room
-from hdphrs.wire.settings import LEASH_KILL, MEMBER, NODE_MODULE, NodeSettings, encode_settings, start_node
+from hdphrs.wire.settings import (
+    JOINED_AGAIN,
+    LEASH_KILL,
+    MEMBER,
+    NODE_MODULE,
+    NodeSettings,
+    encode_settings,
+    start_node,
+)
 
 CONNECT_S_MAX = 15
 """How long OpenSSH tries to reach a host."""
@@ -142,7 +150,10 @@ class RemoteNode:
         Raises:
             StartError: there is no such command.
         """
-        self._host = plan.host
+        self.host: str = plan.host
+        self.is_back: bool = False
+        """It has said that it has joined the run again."""
+        self._was_killed = False
         self._python = plan.python or REMOTE_PYTHON
         self._ssh = ssh[0]
         self._selector = selector
@@ -186,26 +197,32 @@ class RemoteNode:
     def poll(self) -> int | None:
         return self._process.poll()
 
+    @property
+    def is_disconnected(self) -> bool:
+        """The ssh has ended because its connection has, or the node was killed; but not by `kill`."""
+        return self.returncode == SSH_FAILED and not self._was_killed
+
     def why_not_started(self) -> str:
         self._read()
         status = describe_status(self._process.returncode)
         said = self._tail.lines
         if self._process.returncode == SSH_FAILED:
-            return f"cannot reach {self._host} with {self._ssh}: " + ("; ".join(said[-_SAID_LINES_MAX:]) or status)
+            return f"cannot reach {self.host} with {self._ssh}: " + ("; ".join(said[-_SAID_LINES_MAX:]) or status)
         if self._process.returncode in _CANNOT_START:
             return (
-                f"{self._host}: cannot start {self._python}: {said[-1] if said else status} "
+                f"{self.host}: cannot start {self._python}: {said[-1] if said else status} "
                 f"(name another one with python=PATH in the hosts file)"
             )
         ours = [line.removeprefix("hdphrs: ") for line in said if line.startswith("hdphrs: ")]
         reason = (ours or said or ["it said nothing"])[-1]
         if _NOT_INSTALLED.search(reason):
-            return f"{self._host}: hdphrs is not installed for {self._python}"
-        return f"{self._host}: the node ended during start-up ({status}): {reason}"
+            return f"{self.host}: hdphrs is not installed for {self._python}"
+        return f"{self.host}: the node ended during start-up ({status}): {reason}"
 
     def kill(self) -> bool:
         if self._process.poll() is not None or self._leash.closed:
             return False
+        self._was_killed = True
         self._unsent = memoryview(bytes(self._unsent) + LEASH_KILL)
         self._write()
         return True
@@ -256,8 +273,10 @@ class RemoteNode:
             self._tail.add(line)
 
     def _pass_error(self, line: bytes) -> None:
+        if not self._ready and JOINED_AGAIN in line:
+            self._ready = self.is_back = True
         if self._ready:
-            _write_all(2, f"[{self._host}] ".encode() + line)
+            _write_all(2, f"[{self.host}] ".encode() + line)
         else:
             self._tail.add(line)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hdphrs.cluster.plan import NodePlan
-from hdphrs.config import LEDGER_BYTES_MAX
+from hdphrs.config import LEDGER_BYTES_MAX, REJOIN_FOR_S
 from hdphrs.records import dataclass
 from hdphrs.wire.settings import Streams
 
@@ -31,6 +31,8 @@ class RunOptions:
     grace_s: float
     detect_stopped_s: float | None = None
     """For how long the process of a scheduler may be stopped before it is replaced."""
+    rejoin_s: float = REJOIN_FOR_S
+    """How long a node that was cut off, or the host of one whose ssh has ended, is tried for."""
     seed: int
     report: str | None
     """The absolute path of the report, if one is wanted."""

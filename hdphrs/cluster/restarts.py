@@ -1,7 +1,7 @@
 """Starting a run again whose program or root node has died.
 
 What lives here: when that is done, and how often (decision 11).  What does not: telling a death from an end, which is
-the launcher's.  Everything is started anew, all nodes too: those of the lost run end by themselves.  The
+the launcher's.  Everything is started anew, all nodes too: those of the lost run have been ended.  The
 program begins from the beginning, with the same arguments; what it need not compute again is for the ledger to say.
 """
 

@@ -1,7 +1,7 @@
-"""What a node process does with its life: the career of the root, and that of every other node.
+"""What the process of the root node does with its life, and the parts of it that every other node has too.
 
-What lives here: the order of starting, joining, serving and ending, in structured concurrency.  A member that was
-declared dead while it was stopped or cut off drops everything and begins a new life under a new id.
+What lives here: the order of starting, serving and ending, in structured concurrency.  What does not: the lives of the
+other nodes, see `member.py`.
 """
 
 from __future__ import annotations
@@ -24,17 +24,16 @@ from hdphrs.node.ahead import Ahead
 from hdphrs.node.crew import Crew, understand
 from hdphrs.node.driver import Driver, Feed
 from hdphrs.node.exchange import Exchange
-from hdphrs.node.life import start_crew, tell_launcher
+from hdphrs.node.life import tell_launcher
 from hdphrs.node.link import NodeLink
 from hdphrs.node.links import FROM_PROGRAM, MALFORMED, check
-from hdphrs.node.orders import obey_signals, watch_leash
+from hdphrs.node.orders import Orders
 from hdphrs.node.process import SchedulerProcess
 from hdphrs.node.report import Report
 from hdphrs.node.voices import ToProgram
-from hdphrs.protocol.effects import Halt
 from hdphrs.protocol.events import Event, Terminate
 from hdphrs.protocol.node import Node
-from hdphrs.protocol.tasks import PROGRAM, ROOT, Outcome
+from hdphrs.protocol.tasks import PROGRAM, Outcome
 from hdphrs.transport.interface import Transport
 from hdphrs.transport.listener import listening_socket
 from hdphrs.transport.tcp import TcpTransport
@@ -53,7 +52,7 @@ Look = Callable[[list[list[Any]]], None]
 
 async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProcess]) -> int:
     """The career of the root node; the exit status."""
-    with _crew(page, processes, settings) as crew, unwrapped(), _core(settings) as (core, feed):
+    with crew_of(page, processes, settings) as crew, unwrapped(), core_of(settings) as (core, feed):
         report = Report(core, settings)
         program = NodeLink(socket.socket(fileno=settings.program_fd))
         to_program = ToProgram(program)
@@ -90,6 +89,7 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
             crew.figures.exported(_made(messages))
 
         book = _book(settings, driver, program)
+        orders = Orders(lambda: driver, settings.grace_s)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(crew.exchange.run)
             nursery.start_soon(driver.tick)
@@ -97,12 +97,12 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
             nursery.start_soon(program.pump)
             hear = driver.handle if book is None else book.admit
             nursery.start_soon(_listen_to_program, program, crew.exchange, driver, hear, part, glance, look)
-            nursery.start_soon(watch_leash, driver)
-            nursery.start_soon(obey_signals, driver, settings.grace_s)
+            nursery.start_soon(orders.watch_leash)
+            nursery.start_soon(orders.obey_signals)
             if book is not None:
                 nursery.start_soon(book.run)
             if settings.listen_fd is not None:
-                transport = _transport(settings, crew, driver, socket.socket(fileno=settings.listen_fd))
+                transport = transport_of(settings, crew, driver, socket.socket(fileno=settings.listen_fd))
                 await nursery.start(transport.serve)
             refusal = await _gather(settings, driver)
             if refusal is not None:
@@ -134,86 +134,9 @@ async def root(settings: NodeSettings, page: Page, processes: list[SchedulerProc
         return TOLD_STATUS if driver.told_to_end else 0
 
 
-async def member(settings: NodeSettings, page: Page, processes: list[SchedulerProcess]) -> int:
-    """The career of any other node; the exit status."""
-    while True:
-        with _crew(page, processes, settings) as crew, unwrapped(), _core(settings) as (core, feed):
-            ahead = Ahead(core, crew)
-            driver = Driver(
-                core,
-                crew,
-                feed=feed,
-                here=(settings.host, settings.slots),
-                root=(settings.root_host, settings.root_slots),
-                glance=ahead.message,
-                has_filled=ahead.has_filled,
-            )
-            crew.exchange.begin, crew.exchange.end = driver.begin_turn, driver.end_turn
-            halt = await _member_life(settings, crew, driver)
-        if not halt.rejoin or driver.is_leaving:
-            break
-        say(f"this node ({settings.host}) was {halt.reason}; it joins again as a new node")
-        page, processes = start_crew(settings)
-    if halt.reason is None:
-        return 0
-    say(f"this node ({settings.host}) ends: {halt.reason}")
-    return 1
-
-
-async def _member_life(settings: NodeSettings, crew: Crew, driver: Driver) -> Halt:
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(crew.exchange.run)
-        transport = _transport(settings, crew, driver, None)
-        await nursery.start(transport.serve)
-        nursery.start_soon(watch_leash, driver)
-        nursery.start_soon(obey_signals, driver, settings.grace_s)
-        await _join(transport, driver, settings)
-        crew.voices.forward = partial(transport.say, ROOT)
-        nursery.start_soon(driver.tick)
-        nursery.start_soon(crew.run, driver.handle, driver.core.counters, driver.spread)
-        nursery.start_soon(driver.keep_telling)
-        await driver.halted.wait()
-        assert driver.halt is not None
-        if driver.halt.reason is None:
-            transport.retire()
-            await crew.stop()
-            await _take_leave(transport, driver)
-        nursery.cancel_scope.cancel()
-    return driver.halt
-
-
-async def _join(transport: Transport, driver: Driver, settings: NodeSettings) -> None:
-    """Become a member, unless this node is to end before it has come to that."""
-    async with trio.open_nursery() as nursery:
-
-        async def join() -> None:
-            await transport.join(
-                settings.root_addresses, settings.host, settings.slots, os.getpid(), settings.join_deadline_s
-            )
-            while driver.core.me is None:
-                await driver.changed.wait()
-            nursery.cancel_scope.cancel()
-
-        nursery.start_soon(join)
-        await driver.halted.wait()
-        nursery.cancel_scope.cancel()
-
-
-async def _take_leave(transport: Transport, driver: Driver) -> None:
-    """See the acknowledgement of TERM, or BYE, off; the root, when it has them all, may be gone before it says so."""
-    async with trio.open_nursery() as nursery:
-
-        async def flush() -> None:
-            await transport.flush(ROOT, TERM_DEADLINE_S)
-            nursery.cancel_scope.cancel()
-
-        nursery.start_soon(flush)
-        await driver.root_gone.wait()
-        nursery.cancel_scope.cancel()
-
-
 @contextmanager
-def _crew(page: Page, processes: list[SchedulerProcess], settings: NodeSettings) -> Iterator[Crew]:
+def crew_of(page: Page, processes: list[SchedulerProcess], settings: NodeSettings) -> Iterator[Crew]:
+    """The schedulers of one life, which end with it."""
     crew = Crew(page, processes, settings=settings, say=say)
     try:
         yield crew
@@ -236,7 +159,7 @@ def unwrapped() -> Iterator[None]:
 
 
 @contextmanager
-def _core(settings: NodeSettings) -> Iterator[tuple[Node, Feed]]:
+def core_of(settings: NodeSettings) -> Iterator[tuple[Node, Feed]]:
     """The core of one life, and how to feed it: what is to be recorded takes a detour."""
     config = CoreConfig(reliable=settings.reliable, attempts_max=settings.attempts_max, speculate=settings.speculate)
     if settings.ledger:
@@ -254,7 +177,12 @@ def _core(settings: NodeSettings) -> Iterator[tuple[Node, Feed]]:
         yield core, partial(recorder.handle, core)
 
 
-def _transport(settings: NodeSettings, crew: Crew, driver: Driver, listener: socket.socket | None) -> Transport:
+def transport_of(settings: NodeSettings, crew: Crew, driver: Driver, listener: socket.socket | None) -> Transport:
+    """The links of one life to other nodes.
+
+    Args:
+        listener: where others dial this node; None for any port that is free.
+    """
     from hdphrs.transport.tls import mutual_tls
 
     transport = TcpTransport(

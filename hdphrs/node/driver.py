@@ -176,7 +176,7 @@ class Driver:
             self._on_said(event.lost, event.bundle)
         elif isinstance(event, Fenced):
             self.root_gone.set()  # it has ruled
-            self.end(fx.Halt("declared dead while it was cut off or stopped", rejoin=True))
+            self.end(fx.Halt("it was declared dead while it was stopped or cut off", rejoin=not self.is_leaving))
         else:
             if event == Suspected(ROOT):
                 self.root_gone.set()

@@ -85,7 +85,8 @@ def live(settings: NodeSettings, *, forks: bool) -> int:
 
     import trio
 
-    from hdphrs.node.career import member, root
+    from hdphrs.node.career import root
+    from hdphrs.node.member import member
 
     _say_what_is_logged()
 

@@ -108,11 +108,12 @@ class StopSchedulers:
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """This node's part is over: the run has ended, or (`reason` set) it lost the root or was itself declared dead."""
+    """This node's part is over: the run has ended, or (`reason` set) the node has lost the root, or was itself declared
+    dead."""
 
     reason: str | None = None
     rejoin: bool = False
-    """Declared dead but still running: drop everything and join again as a new node."""
+    """The node runs, and the run may do so too: drop everything and try to join again, as a new node."""
 
 
 Effect = (

@@ -345,7 +345,7 @@ class Node:
             case msg.DeadNode(node, epoch, parting):
                 self.members.epoch = epoch
                 if node == self.me:
-                    return [Halt("declared dead while it was stopped or cut off", rejoin=True)]
+                    return [self._cut_off("it was declared dead while it was stopped or cut off")]
                 return self.recovery.on_dead_node(node, parting)
             case msg.Leaving(round_):
                 return self._on_leaving(sender, round_)
@@ -380,7 +380,7 @@ class Node:
 
     def _on_suspicion(self, node: NodeId) -> list[Effect]:
         if node == ROOT:
-            return [Halt("it has lost the root node")] if self.me != ROOT else []
+            return [self._cut_off("it has lost the root node")] if self.me != ROOT else []
         effects = self.members.accuse(node)
         if effects is None:
             return []
@@ -414,6 +414,10 @@ class Node:
         effects: list[Effect] = [Send(node, msg.Term()) for node in self._awaited]
         effects.append(StopSchedulers())
         return effects if self._awaited else [*effects, Halt()]
+
+    def _cut_off(self, reason: str) -> Halt:
+        """The run goes on without this node, which comes back as a new one, unless it was about to go anyway."""
+        return Halt(reason, rejoin=self.me is None or not self.leaving.under_way)
 
     def _acknowledged(self, node: NodeId) -> list[Effect]:
         if self._awaited is None or node not in self._awaited:

@@ -29,7 +29,7 @@ START_NS = 5_000_000
 """A scheduler process needs up to this time to be ready."""
 
 RETURN_NS = 20_000_000
-"""A node that was declared dead needs up to this time to join again."""
+"""A node that was cut off rests up to this time before each attempt to join again."""
 
 GATHER_NS = 100_000_000
 """How long the program waits for its nodes."""
@@ -110,7 +110,7 @@ class Cluster:
     # ---- joining ---------------------------------------------------------------------------------------------
 
     def join(self, _: object = None) -> None:
-        """A newcomer, or a node that was declared dead under a new name, knocks at the root's door."""
+        """A newcomer, or a node that was cut off under a new name, knocks at the root's door."""
         self._tickets += 1
         ticket = self._tickets
         self._joining[ticket] = self._host(
@@ -176,7 +176,7 @@ class Cluster:
     def _refuse(self, pair: tuple[Host, Host]) -> None:
         host, peer = pair
         if host.up and not host.stalled and not self.network.is_cut(host, peer):
-            peer.when_running(peer.end, fx.Halt("declared dead", rejoin=True))
+            peer.when_running(peer.end, fx.Halt("declared dead", rejoin=not peer.is_leaving))
 
     def stall(self, host: Host, *, with_schedulers: bool) -> None:
         """SIGSTOP."""
@@ -208,7 +208,7 @@ class Cluster:
         if halt.reason is not None:
             if host.is_root:
                 raise Wrong(f"the root ends: {halt.reason}")
-            if not halt.rejoin and ROOT in host.suspected:
+            if ROOT in host.suspected:
                 self.world.tally("lost the root")
         self.retired.append(host.core)
         self.forget(host)
@@ -222,10 +222,20 @@ class Cluster:
             self.silence.watched_by_all(host)
         else:
             self.silence.refuse(host)
-        if halt.rejoin and not host.is_leaving and self.drawn.returns and self.root.up:
-            self.world.tally("returns")
-            self.world.post(self._chance.randrange(RETURN_NS), self.join)
+        if halt.rejoin and self.drawn.returns:
+            self._return(host)
         self.world.over = not any(other.up for other in self.network.hosts.values())
+
+    def _return(self, host: Host) -> None:
+        """This host tries to reach the root again and again, and joins as a new node when it can."""
+        if not self.root.up:
+            return
+        pause_ns = self._chance.randrange(RETURN_NS)
+        if self.network.is_cut(host, self.root):
+            self.world.post(pause_ns, self._return, host)
+        else:
+            self.world.tally("returns")
+            self.world.post(pause_ns, self.join)
 
     def forget(self, host: Host) -> None:
         """Its core takes no part any more."""

@@ -120,7 +120,7 @@ class Draw:
     long_pct: int
     """Of cuts and stalls, those that outlast the detection."""
     returns: int
-    """1: who was declared dead and is alive joins again."""
+    """1: a node that was declared dead, or has lost the root, and runs, joins again as soon as it reaches the root."""
     joins: int
     repeats_pct: int
     """Replies and notices that arrive a second time, later."""

@@ -5,17 +5,34 @@ What lives here: the greetings as types, to and from plain lists.
     dialer                              listener
     Join(host, slots, pid, port)   ───▶            a newcomer that has no id yet
                                    ◀─── Admitted(node)
-    Resume(node, to, attempt, received) ─▶         a member
+    Resume(node, to, attempt, progress) ─▶         a member
                                    ◀─── Wait       I do not know you yet; said again and again
-                                   ◀─── Resumed(received) | IsFenced | NotMe
+                                   ◀─── Resumed(progress) | IsFenced | NotMe
 """
 
 from __future__ import annotations
+
+from typing import Final, NamedTuple
 
 from hdphrs.errors import ProtocolError
 from hdphrs.protocol.tasks import NodeId
 from hdphrs.records import dataclass
 from hdphrs.wire.items import unpack_address, unpack_natural, unpack_str
+
+
+class Progress(NamedTuple):
+    """How far one end has received."""
+
+    received: int
+    """Messages."""
+    bulks: int
+    """Large payloads of the first message that has any and is not among these, which are complete."""
+    bulk_bytes: int
+    """What there is of the next one."""
+
+
+NOTHING: Final = Progress(0, 0, 0)
+"""At the beginning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +48,13 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Member `node` goes on with its session with `to`, of which it has received `received` messages."""
+    """Member `node` goes on with its session with `to`."""
 
     node: NodeId
     to: NodeId
     attempt: int
     """Counts from 1; what an attempt that was given up left behind on the way is recognized by it."""
-    received: int
+    progress: Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +66,9 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """The session goes on; this end has received `received` messages."""
+    """The session goes on."""
 
-    received: int
+    progress: Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +95,12 @@ def pack_greeting(greeting: Greeting | Answer) -> list[object]:
     match greeting:
         case Join(host, slots, pid, port):
             return ["join", host, slots, pid, port]
-        case Resume(node, to, attempt, received):
-            return ["resume", node, to, attempt, received]
+        case Resume(node, to, attempt, progress):
+            return ["resume", node, to, attempt, *progress]
         case Admitted(node):
             return ["admitted", node]
-        case Resumed(received):
-            return ["resumed", received]
+        case Resumed(progress):
+            return ["resumed", *progress]
         case Wait():
             return ["wait"]
         case IsFenced():
@@ -102,12 +119,12 @@ def unpack_greeting(packed: object) -> Greeting:
         case ["join", host, slots, pid, port]:
             _, port = unpack_address(["", port])
             return Join(unpack_str(host), unpack_natural(slots), unpack_natural(pid), port)
-        case ["resume", node, to, attempt, received]:
+        case ["resume", node, to, attempt, *progress]:
             return Resume(
                 NodeId(unpack_natural(node)),
                 NodeId(unpack_natural(to)),
                 unpack_natural(attempt),
-                unpack_natural(received),
+                _unpack_progress(progress),
             )
     raise ProtocolError("not a greeting")
 
@@ -121,8 +138,8 @@ def unpack_answer(packed: object) -> Answer:
     match packed:
         case ["admitted", node]:
             return Admitted(NodeId(unpack_natural(node)))
-        case ["resumed", received]:
-            return Resumed(unpack_natural(received))
+        case ["resumed", *progress]:
+            return Resumed(_unpack_progress(progress))
         case ["wait"]:
             return Wait()
         case ["fenced"]:
@@ -130,3 +147,10 @@ def unpack_answer(packed: object) -> Answer:
         case ["not me"]:
             return NotMe()
     raise ProtocolError("not an answer to a greeting")
+
+
+def _unpack_progress(packed: list[object]) -> Progress:
+    if len(packed) != len(Progress._fields):
+        raise ProtocolError("not how far a session has come")
+    received, bulks, bulk_bytes = packed
+    return Progress(unpack_natural(received), unpack_natural(bulks), unpack_natural(bulk_bytes))

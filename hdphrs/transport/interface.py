@@ -131,7 +131,13 @@ class Transport(Protocol):
         half a greeting."""
 
     async def join(
-        self, root_addresses: Sequence[tuple[str, int]], host: str, slots: int, pid: int, deadline_s: float
+        self,
+        root_addresses: Sequence[tuple[str, int]],
+        host: str,
+        slots: int,
+        pid: int,
+        deadline_s: float,
+        pause_s_max: float = ...,
     ) -> None:
         """At a newcomer: reach the root and be admitted; its `Welcome` follows as `Received`.
 
@@ -139,6 +145,7 @@ class Transport(Protocol):
             root_addresses: where the root may listen, tried in turn.
             host, slots, pid: this node as the others shall know it.
             deadline_s: seconds from now.
+            pause_s_max: how long to rest between two attempts; the pauses grow up to that.
 
         Raises:
             StartError: nobody admitted us within the deadline, or every address refuses us for good.

@@ -92,6 +92,9 @@ class Link:
     def close(self) -> None:
         """End `run`.  From now on the link leaves its session alone, so that another may take it over."""
         self._closed = True
+        if self._accused is not None:
+            self._session.unfinished.clear()  # some of what came was payload of the frames that are dropped here
+        self._stream.let_go()
         self._scope.cancel()
 
     async def run(self) -> Lost | ProtocolError:
@@ -155,6 +158,7 @@ class Link:
             if packed is not None:
                 self._on_message(unpack_message(packed))
                 if self._closed:
+                    session.unfinished.clear()  # as in `close`
                     return False  # the message made the driver fence this very peer
         session.on_bytes(count, amid=self._stream.amid)
         self._on_bytes()

@@ -54,6 +54,9 @@ class MemoryNetwork:
         """Not delivered yet."""
         self._overdue: dict[_Pair, int] = defaultdict(int)
         """How many of these would have arrived already, had the way been open."""
+        self._away: set[str] = set()
+        """Hosts that do not reach the root, to join."""
+        self._returns = trio.lowlevel.ParkingLot()
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._serials = itertools.count()
         self._changed = trio.Event()
@@ -92,6 +95,15 @@ class MemoryNetwork:
         self._cuts.pop((a, b), None)
         self._cuts.pop((b, a), None)
         self._release(a, b)
+
+    def shut_out(self, host: str) -> None:
+        """No newcomer of this host reaches the root, until `let_in`."""
+        self._away.add(host)
+
+    def let_in(self, host: str) -> None:
+        """End of `shut_out`."""
+        self._away.discard(host)
+        self._returns.unpark_all()
 
     async def serve(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Deliver what is due; runs until cancelled."""
@@ -241,6 +253,7 @@ class MemoryTransport:
         newcomer = self._newcomers.pop(ticket)
         self._network._name(newcomer, member.node)
         newcomer._known.add(self.node)
+        self._network._expect_silence(self.node, member.node)
         newcomer._admitted.set()
         self.connect(member)
 
@@ -273,10 +286,18 @@ class MemoryTransport:
         """See `Transport.retire`: connections in memory don't break."""
 
     async def join(
-        self, root_addresses: Sequence[tuple[str, int]], host: str, slots: int, pid: int, deadline_s: float
+        self,
+        root_addresses: Sequence[tuple[str, int]],
+        host: str,
+        slots: int,
+        pid: int,
+        deadline_s: float,
+        pause_s_max: float = math.inf,
     ) -> None:
-        """See `Transport.join`."""
+        """See `Transport.join`; it is noticed at once that the way to the root is open."""
         with trio.move_on_after(deadline_s):
+            while host in self._network._away:
+                await self._network._returns.park()
             for _, port in root_addresses:
                 root = self._network._by_port.get(port)
                 if root is not None and root._node == ROOT and not root._dead.is_set():

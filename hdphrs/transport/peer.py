@@ -19,7 +19,17 @@ from hdphrs.protocol.messages import Message
 from hdphrs.protocol.tasks import NodeId
 from hdphrs.records import dataclass
 from hdphrs.transport.detector import Detector
-from hdphrs.transport.greeting import IsFenced, NotMe, Resume, Resumed, Wait, pack_greeting, unpack_answer
+from hdphrs.transport.greeting import (
+    NOTHING,
+    IsFenced,
+    NotMe,
+    Progress,
+    Resume,
+    Resumed,
+    Wait,
+    pack_greeting,
+    unpack_answer,
+)
 from hdphrs.transport.interface import Deliver, Fenced, Noted, Said, Told, Watch
 from hdphrs.transport.link import Link
 from hdphrs.transport.session import Session
@@ -160,8 +170,8 @@ class Peer:
         if self._around.detector.accuse(self.node):
             self._around.deliver(Suspected(self.node))
 
-    async def run_link(self, stream: FrameStream, peer_received: int) -> bool:
-        """Let the session go on over `stream` until it breaks.
+    async def run_link(self, stream: FrameStream, progress: Progress) -> bool:
+        """Let the session go on over `stream`, at whose other end so much has arrived, until it breaks.
 
         Returns:
             Whether there may be another one: the break was an accident.
@@ -171,7 +181,7 @@ class Peer:
             stream.close()
             return False
         try:
-            self.session.resume(peer_received)
+            self.session.resume(progress)
         except ProtocolError as error:
             stream.close()
             self._bar(error)
@@ -196,7 +206,7 @@ class Peer:
         fenced."""
         with self._keeper:
             pause_s = RETRY_MIN_S
-            if stream is not None and not await self.run_link(stream, 0):
+            if stream is not None and not await self.run_link(stream, NOTHING):
                 return
             while not self.retired:
                 try:
@@ -260,19 +270,20 @@ class Peer:
         self.closed = True
         self.suspect()
 
-    async def _resume(self, me: NodeId) -> tuple[FrameStream, int] | None:
+    async def _resume(self, me: NodeId) -> tuple[FrameStream, Progress] | None:
         """Dial, and find out how far the peer has received; None: it says that we are dead."""
         self.attempt += 1
         stream = await dial(self._where, self._around.secret, self._around.tls)
         try:
-            greeting = Resume(me, self.node, self.attempt, self.session.received)
+            stream.go_on_with(self.session.unfinished)
+            greeting = Resume(me, self.node, self.attempt, self.session.progress)
             await stream.write_frame(pack_greeting(greeting))
             while True:
                 with trio.fail_after(self._around.detect_after_s):
                     answer = unpack_answer(await stream.read_greeting())
                 match answer:
-                    case Resumed(received):
-                        return stream, received
+                    case Resumed(progress):
+                        return stream, progress
                     case Wait():
                         self.hear()
                     case IsFenced():

@@ -21,8 +21,10 @@ A message with large payloads (`hdphrs/wire/bulk.py`) follows these, which come 
 between two pieces, and of messages those of a steal (`messages.QUICK`, decision 32).  So a message gets its number when
 it is certain that nothing overtakes it any more.  Each batch has a piece, so that nothing waits for ever.
 
-When a connection begins, each end says how far it has received (`greeting.py`) and calls `resume` with the
-other's word: what the peer has is forgotten, the rest is sent again.
+When a connection begins, each end says how far it has received (`greeting.Progress`) and calls `resume` with the
+other's word: what the peer has is forgotten, the rest is sent again.  Of large payloads that were on their way each end
+keeps what has come, part of one message at most (`framing.Unfinished`), and the other goes on from there: so what is
+larger than a connection ever carries before it breaks arrives all the same.
 """
 
 from __future__ import annotations
@@ -34,9 +36,19 @@ from typing import Any, Final, NamedTuple
 from hdphrs.api.board import FIND_BYTES_MAX, TOPIC_BYTES_MAX, TOPICS_MAX
 from hdphrs.errors import ProtocolError
 from hdphrs.protocol.tasks import NodeId
+from hdphrs.transport.greeting import Progress
 from hdphrs.wire.bulk import Bulk
 from hdphrs.wire.codec import accused, brings_tasks, is_code, is_quick
-from hdphrs.wire.framing import PIECE_BYTES, TOKEN, encode_body, encode_frame, frame_of, piece_head, plain_frame
+from hdphrs.wire.framing import (
+    PIECE_BYTES,
+    TOKEN,
+    Unfinished,
+    encode_body,
+    encode_frame,
+    frame_of,
+    piece_head,
+    plain_frame,
+)
 from hdphrs.wire.items import unpack_bytes, unpack_many, unpack_natural, unpack_seconds
 from hdphrs.wire.said import lost_with
 
@@ -100,6 +112,8 @@ class Session:
         self._noted: tuple[float, ...] | None = None
         self.received: int = 0
         """Number of the last message received; the peer hears it when a connection begins."""
+        self.unfinished: Unfinished = Unfinished()
+        """What has come of large payloads whose message has not; the decoder of each connection goes on with it."""
         self._pushed = 0
         """The number of the last message that has one."""
         self._unsent: deque[Letter] = deque()
@@ -126,6 +140,11 @@ class Session:
     def has_news(self) -> bool:
         """A message, or a part of one, has come since the last acknowledgement: the peer waits for one."""
         return self._has_news
+
+    @property
+    def progress(self) -> Progress:
+        """What the peer is to hear when a connection begins."""
+        return Progress(self.received, len(self.unfinished.bulks), self.unfinished.incoming_bytes)
 
     @property
     def settled(self) -> bool:
@@ -321,20 +340,39 @@ class Session:
         if self._bytes_received >= ACK_AFTER_BYTES:
             self._owes_ack = True
 
-    def resume(self, peer_received: int) -> None:
-        """A new connection begins, at whose other end `peer_received` messages have arrived.
+    def resume(self, peer: Progress) -> None:
+        """A new connection begins, at whose other end so much has arrived.
 
         Raises:
             ProtocolError: the peer claims what was never sent, or has forgotten what it once had.
         """
-        self._begin_bulks()  # pieces are of one connection
+        self._begin_bulks()
         self._unsent.extendleft(reversed(self._kept))
         self._kept.clear()
-        self._on_ack(peer_received)
-        if peer_received < self._pushed - len(self._unsent):
-            raise ProtocolError(f"it has forgotten messages: it has {peer_received}, and had more before")
+        self._on_ack(peer.received)
+        if peer.received < self._pushed - len(self._unsent):
+            raise ProtocolError(f"it has forgotten messages: it has {peer.received}, and had more before")
+        self._go_on_from(peer)
         self._acknowledged = self.received
         self._has_news = False
+
+    def _go_on_from(self, peer: Progress) -> None:
+        """Of the first message with large payloads the peer has so much already."""
+        letter = next((letter for letter in self._unsent if letter.bulks), None)
+        bulks: Sequence[Bulk] = ()
+        if letter is not None:
+            bulks = letter.bulks
+        elif self._late:
+            bulks = self._late[0].bulks
+        next_bytes = len(bulks[peer.bulks]) if peer.bulks < len(bulks) else 1
+        if peer.bulks > len(bulks) or peer.bulk_bytes >= next_bytes:
+            raise ProtocolError("it claims a part of a large payload that was never sent")
+        self._bulks_written, self._bytes_written = peer.bulks, peer.bulk_bytes
+        if bulks and peer.bulks == len(bulks):  # its frame was lost
+            if letter is None:
+                self._go_on()
+            else:
+                self._brought = letter
 
     def _on_other_data(self, seq: int) -> None:
         """It is not the next."""

@@ -25,7 +25,7 @@ import trio
 from hdphrs.errors import ProtocolError
 from hdphrs.room import EXHAUSTED, how_exhausted, lacks_room
 from hdphrs.transport.tls import TlsContexts
-from hdphrs.wire.framing import FrameDecoder, encode_frame
+from hdphrs.wire.framing import FrameDecoder, Unfinished, encode_frame
 from hdphrs.wire.handshake import NONCE_BYTES, Handshake, Role, binding_of
 from hdphrs.wire.sealing import Opener, Sealer
 from hdphrs.wire.sockets import is_abstract, name_of, other_user
@@ -74,6 +74,7 @@ class FrameStream:
         self._sealer: Sealer | None = None
         self._opener: Opener | None = None
         """Both from the handshake on, where neither TLS nor the kernel vouches for what arrives."""
+        self._unfinished = Unfinished()
         self._unread: list[Any] = []
         """Frames that arrived in one piece with what came before them."""
         self.has_tls: bool = False
@@ -256,8 +257,20 @@ class FrameStream:
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             raise Lost(_reason(error)) from error
 
+    def go_on_with(self, unfinished: Unfinished) -> None:
+        """Before anything large arrives: it is the rest of this."""
+        self._unfinished = unfinished
+        self._decoder.go_on_with(unfinished)
+
+    def let_go(self) -> None:
+        """This connection brings nothing more: what has come of large payloads waits for the next one."""
+        if self._unread:
+            self._unfinished.clear()  # their payloads are lost with these frames
+        self.go_on_with(Unfinished())
+
     def close(self) -> None:
         """Close the socket at once; what is under way in other tasks ends with `Lost`."""
+        self.let_go()
         self._descriptor = -1
         self._raw.socket.close()
 

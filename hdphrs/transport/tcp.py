@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import random
 import socket
 from collections.abc import Sequence
 from typing import Final
@@ -21,6 +22,7 @@ from hdphrs.protocol.messages import Message
 from hdphrs.protocol.tasks import ROOT, Member, NodeId
 from hdphrs.transport.detector import Detector
 from hdphrs.transport.greeting import (
+    NOTHING,
     Admitted,
     Greeting,
     IsFenced,
@@ -35,7 +37,7 @@ from hdphrs.transport.greeting import (
 from hdphrs.transport.interface import Deliver, Fenced, Watch, watch
 from hdphrs.transport.listener import Listener, is_loopback
 from hdphrs.transport.peer import RETRY_MAX_S, RETRY_MIN_S, Peer, Surroundings
-from hdphrs.transport.streams import FrameStream, Lost, dial
+from hdphrs.transport.streams import HANDSHAKE_S_MAX, FrameStream, Lost, dial
 from hdphrs.transport.tls import TlsContexts
 from hdphrs.wire.sockets import address_of
 
@@ -234,7 +236,13 @@ class TcpTransport:
         return peer.session.settled
 
     async def join(
-        self, root_addresses: Sequence[tuple[str, int]], host: str, slots: int, pid: int, deadline_s: float
+        self,
+        root_addresses: Sequence[tuple[str, int]],
+        host: str,
+        slots: int,
+        pid: int,
+        deadline_s: float,
+        pause_s_max: float = RETRY_MAX_S,
     ) -> None:
         """See `Transport.join`."""
         greeting = Join(host, slots, pid, self.port)
@@ -252,19 +260,24 @@ class TcpTransport:
                         problems["{}:{}".format(*address)] = str(refusal)
                         hopeless += 1
                 if hopeless == len(root_addresses):
-                    break
-                await trio.sleep(pause_s)
-                pause_s = min(2 * pause_s, RETRY_MAX_S)
-        tried = "; ".join(f"{where}: {problem}" for where, problem in problems.items()) or "no answer"
-        raise StartError(f"this node could not join the root within {deadline_s:g} seconds: {tried}")
+                    raise StartError(f"this node cannot join the root: {_all(problems)}")
+                await trio.sleep(pause_s * (1 + random.random()) / 2)
+                pause_s = min(2 * pause_s, pause_s_max)
+        tried = _all(problems) or "no answer"
+        within_s = round(deadline_s) if deadline_s >= 10.0 else round(deadline_s, 1)
+        raise StartError(f"this node could not join the root within {within_s:g} seconds: {tried}")
 
     async def _join_at(self, address: tuple[str, int], greeting: Join) -> None:
         stream = await dial(address, self._around.secret, self._around.tls)
         try:
-            await stream.write_frame(pack_greeting(greeting))
-            answer = unpack_answer(await stream.read_greeting())
+            with trio.fail_after(max(HANDSHAKE_S_MAX, self._around.detect_after_s)):
+                await stream.write_frame(pack_greeting(greeting))
+                answer = unpack_answer(await stream.read_greeting())
             if not isinstance(answer, Admitted):
                 raise ProtocolError("not an answer to a newcomer")
+        except trio.TooSlowError as error:
+            stream.close()
+            raise Lost("no answer to our greeting") from error
         except BaseException:
             stream.close()
             raise
@@ -303,7 +316,7 @@ class TcpTransport:
         except Lost:
             peer.suspect()  # it will never know who it is
             raise
-        await peer.run_link(stream, 0)
+        await peer.run_link(stream, NOTHING)
 
     async def _resume(self, stream: FrameStream, resume: Resume) -> None:
         while (answer := self._judge(resume)) == Wait():
@@ -317,9 +330,10 @@ class TcpTransport:
         peer = self._peer(resume.node)
         peer.attempt = resume.attempt
         peer.drop_link()
-        await stream.write_frame(pack_greeting(Resumed(peer.session.received)))
+        stream.go_on_with(peer.session.unfinished)
+        await stream.write_frame(pack_greeting(Resumed(peer.session.progress)))
         if peer.attempt == resume.attempt:
-            await peer.run_link(stream, resume.received)
+            await peer.run_link(stream, resume.progress)
 
     def _judge(self, resume: Resume) -> IsFenced | NotMe | Wait | None:
         """The answer to a member that dials; None: it is welcome."""
@@ -386,3 +400,8 @@ class TcpTransport:
         if self._nursery is None:
             raise InternalError("the transport does not serve yet")
         return self._nursery
+
+
+def _all(problems: dict[str, str]) -> str:
+    """In one line, what has happened at each address."""
+    return "; ".join(f"{where}: {problem}" for where, problem in problems.items())

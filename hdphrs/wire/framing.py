@@ -135,6 +135,38 @@ def piece_head(size: int, left: int) -> bytes:
     return (PIECE + size).to_bytes(HEADER_BYTES, "big") + left.to_bytes(LEFT_BYTES, "big")
 
 
+class Unfinished:
+    """Large payloads that have arrived in pieces and wait for their frame, and the one of which some pieces have.
+
+    It outlives the connection that has brought them: the next one goes on where that broke off.  All together are no
+    larger than a frame may be.
+    """
+
+    def __init__(self) -> None:
+        self.bulks: deque[Bulk] = deque()
+        """Those that have arrived, for the tokens to come."""
+        self.incoming: Incoming | None = None
+        """One of which some pieces have arrived."""
+        self.left: int = 0
+        """Bytes that are still to come of it."""
+        self.waiting_bytes: int = 0
+        """Of all bulks that have arrived in pieces, or begun to."""
+
+    def __bool__(self) -> bool:
+        return bool(self.bulks) or self.incoming is not None
+
+    @property
+    def incoming_bytes(self) -> int:
+        """What has come of the one that is incomplete."""
+        return 0 if self.incoming is None else len(self.incoming)
+
+    def clear(self) -> None:
+        """Forget all of it: the sender begins anew."""
+        self.bulks.clear()
+        self.incoming = None
+        self.left = self.waiting_bytes = 0
+
+
 class FrameDecoder:
     """Cuts a stream of bytes into frames and decodes them.
 
@@ -151,20 +183,23 @@ class FrameDecoder:
         self._small_bytes_max = min(bytes_max, _SMALL_BYTES_MAX)
         self._pieces = pieces
         self._trusted = trusted
-        self._incoming: Incoming | None = None
-        """A bulk of which some pieces have arrived."""
-        self._left = 0
-        """Bytes that are still to come of it."""
+        self._unfinished = Unfinished()
         self._piece_left = 0
         """Of the piece that has begun."""
-        self._waiting_bytes = 0
-        """Of all bulks that have arrived in pieces, or begun to."""
-        self.bulks: deque[Bulk] = deque()
-        """Those that have arrived, for the tokens to come."""
         self._buffer = bytearray()
         self._needed = HEADER_BYTES
         """Bytes of `_buffer` without which nothing can be decoded."""
         self._fault: str | None = None
+
+    @property
+    def bulks(self) -> deque[Bulk]:
+        """Those that have arrived, for the tokens to come."""
+        return self._unfinished.bulks
+
+    def go_on_with(self, unfinished: Unfinished) -> None:
+        """Before the first piece, or after the last: what comes belongs to these."""
+        self._unfinished = unfinished
+        self._piece_left = 0
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[Any]:
         """The objects that are complete with `data`, in order.
@@ -214,7 +249,7 @@ class FrameDecoder:
     @property
     def amid(self) -> bool:
         """Something has come in part."""
-        return bool(self._buffer) or self._incoming is not None or bool(self.bulks)
+        return bool(self._buffer) or bool(self._unfinished)
 
     @property
     def unfinished_bytes(self) -> int:
@@ -281,40 +316,44 @@ class FrameDecoder:
             start = end
 
     def _begin_piece(self, size: int, left: int) -> None:
-        if self._incoming is None:
-            if size + left < BULK_BYTES_MIN or self._waiting_bytes + size + left > self.bytes_max:
+        unfinished = self._unfinished
+        if unfinished.incoming is None:
+            if size + left < BULK_BYTES_MIN or unfinished.waiting_bytes + size + left > self.bytes_max:
                 raise self._violation(f"a payload of {size + left:,} bytes in pieces")
-            self._incoming = Incoming()
-            self._left = size + left
-            self._waiting_bytes += size + left
-        if not size or size + left != self._left:
-            raise self._violation(f"a piece of {size:,} bytes where {self._left:,} are to come")
+            unfinished.incoming = Incoming()
+            unfinished.left = size + left
+            unfinished.waiting_bytes += size + left
+        if not size or size + left != unfinished.left:
+            raise self._violation(f"a piece of {size:,} bytes where {unfinished.left:,} are to come")
         self._piece_left = size
 
     def _take_piece(self, data: bytes | bytearray | memoryview, start: int) -> int:
         """Keep what has come of a piece; where that ends."""
-        assert self._incoming is not None, "a piece is of something"
+        unfinished = self._unfinished
+        incoming = unfinished.incoming
+        assert incoming is not None, "a piece is of something"
         with memoryview(data) as view, view[start : start + self._piece_left] as part:
-            self._incoming.write(part)
+            incoming.write(part)
             size = len(part)
         self._piece_left -= size
-        self._left -= size
-        if not self._left:
-            self.bulks.append(self._incoming.finish())
-            self._incoming = None
+        unfinished.left -= size
+        if not unfinished.left:
+            unfinished.bulks.append(incoming.finish())
+            unfinished.incoming = None
         return start + size
 
     def _unpack(self, data: bytes | bytearray | memoryview, body: int, end: int) -> object:
-        had = len(self.bulks)
+        unfinished = self._unfinished
+        had = len(unfinished.bulks)
         try:
             obj = self._decode_object(data, body, end)
         except ProtocolError as error:
             self._fault = str(error)
             raise
-        if self._pieces and len(self.bulks) < had:
-            if self.bulks or self._incoming is not None:
+        if self._pieces and len(unfinished.bulks) < had:
+            if unfinished:
                 raise self._violation("a malformed frame: not all of its payloads")
-            self._waiting_bytes = 0
+            unfinished.waiting_bytes = 0
         return obj
 
     def _decode_object(self, data: bytes | bytearray | memoryview, body: int, end: int) -> object:
@@ -324,9 +363,10 @@ class FrameDecoder:
             return decode_object(part, self._take_bulk, trusted=self._trusted)
 
     def _take_bulk(self) -> Bulk:
-        if not self.bulks:
+        bulks = self._unfinished.bulks
+        if not bulks:
             raise ProtocolError("a malformed frame: a token for nothing")
-        return self.bulks.popleft()
+        return bulks.popleft()
 
     def _violation(self, what: str) -> ProtocolError:
         self._fault = what

@@ -21,7 +21,15 @@ from enum import IntEnum
 from math import inf
 from typing import IO, Any
 
-from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, GRACE_S, JOIN_DEADLINE_S, LEDGER_BYTES_MAX, WIRE_VERSION
+from hdphrs.config import (
+    ATTEMPTS_MAX,
+    DETECT_AFTER_S,
+    GRACE_S,
+    JOIN_DEADLINE_S,
+    LEDGER_BYTES_MAX,
+    REJOIN_FOR_S,
+    WIRE_VERSION,
+)
 from hdphrs.errors import LedgerError, ProtocolError, StartError, UsageError
 from hdphrs.records import dataclass
 from hdphrs.room import wait_for_room
@@ -41,6 +49,9 @@ which forks others goes on with their number."""
 READY = "ready"
 FAILED = "failed"
 """Said by the root node to the launcher; a sentence that says why follows the latter."""
+
+JOINED_AGAIN = b"has joined again, as node "
+"""Said on the standard error by a node that was out of the run, or was started again by the launcher."""
 
 TOLD_STATUS = 128 + signal.SIGTERM
 """Exit status of a root node that has ended the run because it was told to, by SIGTERM."""
@@ -125,6 +136,10 @@ class NodeSettings:
     detect_stopped_s: float | None = None
     """For how long the process of a scheduler may be stopped before it is replaced; None: for ever."""
     join_deadline_s: float = JOIN_DEADLINE_S
+    rejoin_s: float = REJOIN_FOR_S
+    """Others: for how long to try to join again after the root was lost; 0 for not at all."""
+    comeback: bool = False
+    """Others: the launcher has lost this node's predecessor, and tries to bring it back."""
     grace_s: float = GRACE_S
     """How long it may take to leave when it is told to."""
     seed: int = 0

@@ -28,7 +28,7 @@ SLOW = ("trio", "ssl", "cryptography", "cloudpickle", "multiprocessing")
         ),
         ("hdphrs.program.attach", ("hdphrs.skeletons", "hdphrs.executor", "click", "trio", "ssl", "cryptography")),
         ("hdphrs.scheduler.hub", ("hdphrs.skeletons", "hdphrs.program", "click", "trio", "ssl", "cryptography")),
-        ("hdphrs.node.career", ("hdphrs.skeletons", "hdphrs.program", "hdphrs.scheduler", "click", "cryptography")),
+        ("hdphrs.node.member", ("hdphrs.skeletons", "hdphrs.program", "hdphrs.scheduler", "click", "cryptography")),
     ],
 )
 def test_process_of_a_run_starts_without_what_others_need(loaded: str, spared: tuple[str, ...]) -> None:

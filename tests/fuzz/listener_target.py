@@ -22,7 +22,7 @@ from hdphrs.config import WIRE_VERSION
 from hdphrs.protocol.tasks import ROOT, NodeId
 from hdphrs.transport import listener as listener_module
 from hdphrs.transport import streams
-from hdphrs.transport.greeting import Greeting, Resume, Wait, pack_greeting
+from hdphrs.transport.greeting import NOTHING, Greeting, Resume, Wait, pack_greeting
 from hdphrs.transport.listener import Listener
 from hdphrs.transport.streams import HANDSHAKE_S_MAX, FrameStream
 from hdphrs.wire.framing import FrameDecoder, encode_frame
@@ -48,7 +48,7 @@ _BEGINNINGS: Final = (
     _HELLO + proof(Role.DIALER, _HELLO, _OLD_HELLO),  # what a member has once said to another listener
     _HELLO + proof(Role.DIALER, _HELLO, _OURS),  # what a member says now, over a connection of its own, and is relayed
 )
-_GREETING: Final = Resume(NodeId(3), ROOT, 1, 0)
+_GREETING: Final = Resume(NodeId(3), ROOT, 1, NOTHING)
 
 
 class Connection:

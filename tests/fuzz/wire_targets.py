@@ -23,6 +23,7 @@ from hdphrs.transport.greeting import (
     IsFenced,
     Join,
     NotMe,
+    Progress,
     Resume,
     Resumed,
     Wait,
@@ -271,9 +272,9 @@ def _run_greeting(data: bytes) -> Outcome:
 def _greetings(rng: Random) -> list[Any]:
     some: list[Greeting | Answer] = [
         Join("h", 2, 77, 4000),
-        Resume(NodeId(3), NodeId(1), 1, 9),
+        Resume(NodeId(3), NodeId(1), 1, Progress(9, 1, 70000)),
         Admitted(NodeId(3)),
-        Resumed(9),
+        Resumed(Progress(9, 0, 5)),
     ]
     return [pack_greeting(greeting) for greeting in (*some, Wait(), IsFenced(), NotMe())]
 

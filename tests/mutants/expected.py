@@ -171,6 +171,14 @@ SCENARIOS: dict[str, tuple[str, str]] = {
         "test_cancelling::test_cancelled_spark_vanishes_from_the_pool_of_another_node",
         "it costs a useless run; the simulator sees that it is started",
     ),
+    "lost-for-good": (
+        "test_membership::test_node_that_loses_the_root_drops_everything_and_tries_to_join_again",
+        "the run goes on without the node; what is lost is its cores, which no invariant counts",
+    ),
+    "leaver-returns": (
+        "test_membership::test_node_that_loses_the_root_while_it_leaves_does_not_come_back",
+        "the run goes on with a node that was to go; no invariant knows of that",
+    ),
     "R17b": (
         "test_victim::test_copy_that_nobody_wants_is_not_given_away",
         "whoever has lost is told at once, so there is none in its supervisor's pool when a thief comes",

@@ -501,6 +501,16 @@ NODE = (
 
 MEMBERSHIP = (
     Mutant(
+        "lost-for-good",
+        "a node that has lost the root ends, and does not come back",
+        (Edit("node.Node._cut_off", "self.me is None or not self.leaving.under_way", "False"),),
+    ),
+    Mutant(
+        "leaver-returns",
+        "a node that was told to leave, and is cut off, comes back",
+        (Edit("node.Node._cut_off", "self.me is None or not self.leaving.under_way", "True"),),
+    ),
+    Mutant(
         "epoch-stays",
         "the epoch does not grow with a death",
         (Edit("membership.Membership.rule", "self.epoch += 1", "pass"),),

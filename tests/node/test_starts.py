@@ -68,7 +68,8 @@ def test_place_gets_its_scheduler_when_there_is_room_however_long_that_takes(
     assert one.start(2) is None
     process = trio.run(one.start_later, 2, 0.0, clock=MockClock(autojump_threshold=0))
     assert (process.number, starting.started) == (2, [2])
-    said = f"hdphrs: no room for another process on this host ({lack_of(OSError(kind, os.strerror(kind)))}); trying again\n"
+    lack = lack_of(OSError(kind, os.strerror(kind)))
+    said = f"hdphrs: no room for another process on this host ({lack}); trying again\n"
     assert capfd.readouterr().err == said
 
 

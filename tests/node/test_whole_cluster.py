@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from functools import partial
 
 import pytest
 
+from hdphrs.protocol.effects import Halt
+from hdphrs.protocol.tasks import NodeId
 from tests.node.virtual import Happening, VirtualCluster, run_virtually, tree
 
 LEVELS = 7
@@ -66,14 +69,135 @@ def test_a_node_that_nobody_hears_for_too_long_is_fenced_and_joins_again_as_a_ne
     assert cluster.nodes[1].id > 2
 
 
-def test_a_node_that_hears_nothing_of_the_root_for_too_long_ends_itself() -> None:
+def test_a_node_that_is_cut_off_both_ways_for_too_long_joins_again_when_it_can_and_works() -> None:
     cluster = VirtualCluster(3, detect_after_s=1.0)
-    value, _ = compute(cluster, lambda: [(2.0, between(cluster, "cut", 1, (0, 2)))])
+    value, took_s = compute(
+        cluster, lambda: [(2.0, partial(cluster.part, 1, (0, 2))), (5.0, partial(cluster.reunite, 1))]
+    )
     assert value == 2**LEVELS
-    halt = cluster.nodes[1].driver.halt
-    assert halt is not None
-    assert halt.reason == "it has lost the root node"
-    assert not halt.rejoin
+    assert cluster.nodes[1].lives == 2
+    assert cluster.nodes[1].id == 3
+    assert cluster.nodes[0].driver.core.counters["deaths_seen"] == 1
+    assert took_s < 1.15 * WORK_S / 3 + 3.0 + LEVELS * COST_S  # two cores would take 12.75 s, three 8.5
+
+
+def test_a_cut_off_node_does_not_come_back_before_it_can_and_gives_up_when_its_time_is_over() -> None:
+    cluster = VirtualCluster(3, detect_after_s=1.0, rejoin_s=4.0)
+    value, _ = compute(cluster, lambda: [(2.0, partial(cluster.part, 1, (0, 2)))])
+    assert value == 2**LEVELS
+    assert cluster.nodes[1].lives == 2
+    assert cluster.nodes[1].driver.core.me is None
+    assert cluster.nodes[1].gave_up is not None
+    assert cluster.nodes[1].gave_up.startswith("this node could not join the root within 3.9")
+
+
+def test_a_node_that_does_not_hear_the_root_which_hears_it_joins_again() -> None:
+    """What the root hears of is a closed connection, and a port that refuses."""
+    cluster = VirtualCluster(3, detect_after_s=1.0)
+
+    def cut() -> None:
+        cluster.network.cut_one_way(NodeId(0), NodeId(1))
+        cluster.network.shut_out("host 1")
+
+    def heal() -> None:
+        cluster.network.heal(NodeId(0), NodeId(1))
+        cluster.network.let_in("host 1")
+
+    value, _ = compute(cluster, lambda: [(2.0, cut), (4.0, heal)])
+    assert value == 2**LEVELS
+    assert (cluster.nodes[1].lives, cluster.nodes[1].id) == (2, 3)
+    assert cluster.nodes[0].driver.core.live_nodes() == [0, 2, 3]
+
+
+def test_a_node_that_is_cut_off_twice_joins_again_twice() -> None:
+    cluster = VirtualCluster(3, detect_after_s=0.5)
+    value, _ = compute(
+        cluster,
+        lambda: [
+            (1.0, partial(cluster.part, 1, (0, 2))),
+            (2.0, partial(cluster.reunite, 1)),
+            (4.0, partial(cluster.part, 1, (0, 2))),
+            (5.0, partial(cluster.reunite, 1)),
+        ],
+    )
+    assert value == 2**LEVELS
+    assert (cluster.nodes[1].lives, cluster.nodes[1].id) == (3, 4)
+
+
+def test_a_node_that_is_cut_off_while_it_joins_again_tries_once_more() -> None:
+    cluster = VirtualCluster(3, detect_after_s=0.5)
+    value, _ = compute(
+        cluster,
+        lambda: [
+            (1.0, partial(cluster.part, 1, (0, 2))),
+            (1.9, partial(cluster.network.cut_one_way, NodeId(0), NodeId(3))),  # its WELCOME will not arrive
+            (2.0, partial(cluster.reunite, 1)),
+            (2.1, partial(cluster.network.shut_out, "host 1")),
+            (4.0, partial(cluster.network.heal, NodeId(0), NodeId(3))),
+            (4.0, partial(cluster.network.let_in, "host 1")),
+        ],
+    )
+    assert value == 2**LEVELS
+    assert (cluster.nodes[1].lives, cluster.nodes[1].id) == (3, 4)
+    assert cluster.nodes[0].driver.core.live_nodes() == [0, 2, 4]
+
+
+def test_a_root_that_all_others_have_lost_goes_on_alone_and_gets_them_back() -> None:
+    cluster = VirtualCluster(3, detect_after_s=0.5)
+    value, _ = compute(
+        cluster,
+        lambda: [
+            (1.0, partial(cluster.part, 1, (0,))),
+            (1.0, partial(cluster.part, 2, (0,))),
+            (3.0, partial(cluster.reunite, 1)),
+            (3.0, partial(cluster.reunite, 2)),
+        ],
+    )
+    assert value == 2**LEVELS
+    assert sorted(node.id for node in cluster.nodes) == [0, 3, 4]
+    assert cluster.nodes[0].driver.core.counters["deaths_seen"] == 2
+
+
+def test_a_node_that_was_told_to_leave_and_is_cut_off_does_not_come_back() -> None:
+    cluster = VirtualCluster(3, detect_after_s=0.5)
+    value, _ = compute(
+        cluster,
+        lambda: [
+            (1.0, partial(cluster.part, 1, (0, 2))),
+            (1.1, lambda: cluster.nodes[1].driver.leave(100.0)),
+            (3.0, partial(cluster.reunite, 1)),
+        ],
+    )
+    assert value == 2**LEVELS
+    assert cluster.nodes[1].lives == 1
+    assert cluster.nodes[1].driver.halt == Halt("it has lost the root node")
+
+
+def test_a_node_that_is_cut_off_when_the_run_ends_holds_nobody_up() -> None:
+    cluster = VirtualCluster(3, detect_after_s=5.0)
+    value, took_s = compute(cluster, lambda: [(1.0, partial(cluster.part, 1, (0, 2)))])
+    assert value == 2**LEVELS
+    halt = cluster.nodes[0].driver.halt
+    assert halt is None or halt == Halt()
+    assert took_s < WORK_S
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_outages_of_any_length_at_any_time_leave_the_answer_right_and_every_node_in_the_run(seed: int) -> None:
+    chance = random.Random(seed)
+    cluster = VirtualCluster(4, detect_after_s=0.5, seed=seed)
+
+    def outages() -> list[Happening]:
+        happenings: list[Happening] = []
+        for number in (1, 2, 3):
+            start_s = chance.uniform(0.0, 3.0)
+            happenings.append((start_s, partial(cluster.part, number, range(number))))
+            happenings.append((start_s + chance.uniform(0.1, 3.0), partial(cluster.reunite, number)))
+        return happenings
+
+    value, _ = compute(cluster, outages)
+    assert value == 2**LEVELS
+    assert sorted(cluster.nodes[0].driver.core.live_nodes()) == sorted(node.id for node in cluster.nodes)
 
 
 def test_r23_a_link_between_two_live_nodes_that_breaks_and_heals_costs_nobody_their_life() -> None:

@@ -18,15 +18,17 @@ import trio.testing
 from trio._core import _run
 
 from hdphrs.api.board import Board
-from hdphrs.config import CoreConfig
+from hdphrs.config import REJOIN_FOR_S, CoreConfig
+from hdphrs.errors import StartError
 from hdphrs.node.books import Work
 from hdphrs.node.driver import Driver
+from hdphrs.node.member import Comeback
 from hdphrs.node.recorder import Recorder
 from hdphrs.protocol.events import Begun, Event, Exported, Finished, Hungry, SchedulerDied, SchedulerUp, Terminate
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.paths import PROGRAM_PATH, child_path
 from hdphrs.protocol.tasks import PROGRAM, ROOT, Crash, NodeId, Origin, Outcome, Piece, Spark, Task, TaskRef, Verdict
-from hdphrs.transport.memory import ADDRESS, MemoryNetwork
+from hdphrs.transport.memory import ADDRESS, MemoryNetwork, MemoryTransport
 from hdphrs.wire import local
 from hdphrs.wire.items import unpack_outcome
 from hdphrs.wire.trace import Header
@@ -278,6 +280,9 @@ class VirtualNode:
         self.crew = VirtualCrew()
         """That of its present life."""
         self.lives = 0
+        self.gave_up: str | None = None
+        """Why it could not join again."""
+        self.comeback = Comeback(cluster.rejoin_s, random.Random(f"{cluster.seed} {number}").random)
         self._cluster = cluster
         self._number = number
         self._driver: Driver | None = None
@@ -289,16 +294,24 @@ class VirtualNode:
         return self._driver
 
     @property
+    def host(self) -> str:
+        """Where it runs, as newcomers say it."""
+        return f"host {self._number}"
+
+    @property
     def id(self) -> NodeId:
         """Its present id."""
         assert self.driver.core.me is not None
         return self.driver.core.me
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Live; join again when declared dead."""
+        """Live; join again when cut off or declared dead."""
         with self.scope:
-            while await self._life(task_status if self.lives == 0 else trio.TASK_STATUS_IGNORED):
-                pass
+            try:
+                while await self._life(task_status if self.lives == 0 else trio.TASK_STATUS_IGNORED):
+                    pass
+            except* StartError as refusals:
+                self.gave_up = str(refusals.exceptions[0])
 
     async def _life(self, task_status: trio.TaskStatus[None]) -> bool:
         self.lives += 1
@@ -324,11 +337,10 @@ class VirtualNode:
             if node == ROOT:
                 cluster.root_address = (ADDRESS, transport.port)
             else:
-                await transport.join([cluster.root_address], f"host {self._number}", cluster.cores, 1, JOIN_S)
-            while core.me is None:
-                await driver.changed.wait()
+                await self._join(transport, driver)
+            joined_s = trio.current_time()
             nursery.start_soon(driver.tick)
-            for _ in range(cluster.cores):
+            for _ in range(cluster.cores if driver.halt is None else 0):
                 crew.add(partial(VirtualScheduler, driver=driver, nursery=nursery, cluster=cluster))
             task_status.started()
             await driver.halted.wait()
@@ -336,7 +348,29 @@ class VirtualNode:
                 await transport.flush(ROOT, 1.0)
             nursery.cancel_scope.cancel()
         assert driver.halt is not None
+        if driver.halt.rejoin:
+            await transport.aclose()
+            self.comeback.lose(trio.current_time(), 0.0 if core.me is None else trio.current_time() - joined_s)
         return driver.halt.rejoin
+
+    async def _join(self, transport: MemoryTransport, driver: Driver) -> None:
+        """Become a member, unless the root is lost before."""
+        within_s = JOIN_S
+        if self.comeback.under_way:
+            await trio.sleep(self.comeback.pause_s())
+            within_s = self.comeback.left_s(trio.current_time())
+        await transport.join([self._cluster.root_address], self.host, self._cluster.cores, 1, within_s)
+        async with trio.open_nursery() as nursery:
+
+            async def welcome() -> None:
+                while driver.core.me is None:
+                    await driver.changed.wait()
+                self.comeback.succeed()
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(welcome)
+            await driver.halted.wait()
+            nursery.cancel_scope.cancel()
 
     def _header(self) -> Header:
         now_s = trio.current_time()
@@ -355,7 +389,11 @@ class VirtualCluster:
         detect_after_s: float = 5.0,
         seed: int = 0,
         trace: str | None = None,
+        rejoin_s: float = REJOIN_FOR_S,
     ) -> None:
+        self.rejoin_s = rejoin_s
+        self._parted: dict[int, list[tuple[NodeId, NodeId]]] = {}
+        """The links of nodes that are cut off."""
         self.config = CoreConfig()
         self.cores = cores
         self.seed = seed
@@ -412,6 +450,21 @@ class VirtualCluster:
         self.dead.add(self.nodes[number].id)
         self.network.kill(self.nodes[number].id)
         self.nodes[number].scope.cancel()
+
+    def part(self, number: int, others: Sequence[int]) -> None:
+        """Cut a node off from these, as far as they are members, both ways; and from the root's door."""
+        ids = [self.nodes[one].driver.core.me for one in (number, *others)]
+        pairs = [(ids[0], other) for other in ids[1:] if ids[0] is not None and other is not None]
+        for pair in pairs:
+            self.network.cut(*pair)
+        self._parted[number] = pairs
+        self.network.shut_out(self.nodes[number].host)
+
+    def reunite(self, number: int) -> None:
+        """End that."""
+        for pair in self._parted.pop(number):
+            self.network.heal(*pair)
+        self.network.let_in(self.nodes[number].host)
 
     async def compute(self, task: Task, happenings: Callable[[], Sequence[Happening]]) -> tuple[int, float]:
         """Run one task, while things happen; its value, and how many virtual seconds it took."""

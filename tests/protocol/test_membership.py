@@ -94,12 +94,53 @@ def test_accusation_of_the_root_moves_nobody() -> None:
     assert cluster.feed(0, ev.Received(N1, msg.Suspect(ROOT))) == []
 
 
-def test_node_that_loses_the_root_ends() -> None:
+def test_node_that_loses_the_root_drops_everything_and_tries_to_join_again() -> None:
     cluster = Cluster(2)
-    (halt,) = cluster.feed(1, ev.Suspected(ROOT))
+    assert cluster.feed(1, ev.Suspected(ROOT)) == [Halt("it has lost the root node", rejoin=True)]
+    assert cluster.core(1).handle(ev.Tick(), 1.0) == []
+    assert cluster.core(1).next_deadline() is None
+
+
+def _halt_of_a_leaver(event: ev.Event) -> Halt:
+    """What comes of the event at a node that leaves, and has something left to do."""
+    cluster = Cluster(3)
+    cluster.place(1)
+    cluster.hungry(1)
+    cluster.settle()
+    cluster.feed(1, ev.Leave(10.0))
+    (halt,) = cluster.feed(1, event)
     assert isinstance(halt, Halt)
+    return halt
+
+
+def test_node_that_loses_the_root_while_it_leaves_does_not_come_back() -> None:
+    assert _halt_of_a_leaver(ev.Suspected(ROOT)) == Halt("it has lost the root node")
+
+
+def test_node_that_hears_of_its_own_death_while_it_leaves_does_not_come_back() -> None:
+    halt = _halt_of_a_leaver(ev.Received(ROOT, msg.DeadNode(N1, 9)))
     assert halt.reason
     assert not halt.rejoin
+
+
+def test_work_goes_on_without_a_node_that_loses_the_root_and_with_it_when_it_is_back() -> None:
+    cluster = Cluster(3)
+    cluster.place(1)
+    cluster.spawn(4)
+    cluster.hungry(1)
+    cluster.settle()
+    held = cluster.core(1).schedulers.held()
+    assert held
+    cluster.feed(1, ev.Suspected(ROOT))
+    cluster.kill(1)
+    cluster.suspect(1)
+    cluster.settle()
+    again = cluster.join()
+    cluster.settle()
+    assert again == 3
+    assert cluster.core(0).live_nodes() == [0, 2, 3]
+    assert not cluster.core(3).schedulers.held()
+    cluster.finish()
 
 
 def test_node_that_hears_of_its_own_death_drops_everything_and_joins_again() -> None:

@@ -170,9 +170,9 @@ def test_newcomer_does_nothing_before_its_welcome() -> None:
     assert node.next_deadline() is None
 
 
-def test_newcomer_whose_root_falls_silent_before_the_welcome_has_come_ends() -> None:
+def test_newcomer_whose_root_falls_silent_before_the_welcome_has_come_is_to_try_again() -> None:
     node = Node.newcomer(CoreConfig(), first)
-    assert node.handle(ev.Suspected(ROOT), 0.0) == [Halt("it has lost the root node")]
+    assert node.handle(ev.Suspected(ROOT), 0.0) == [Halt("it has lost the root node", rejoin=True)]
     assert node.handle(ev.Tick(), 1.0) == []
 
 

@@ -196,6 +196,25 @@ def test_quiet_run_of_any_shape_loses_and_repeats_nothing(shape: int) -> None:
     assert not any(result.tallies[name] for name in ("replicas", "duplicates", "orphans", "crashes", "deaths_seen"))
 
 
+def test_nodes_that_are_cut_off_both_ways_come_back_when_they_can() -> None:
+    """All but those for which the run is over by then."""
+    fixed = dict.fromkeys(("kills", "power_losses", "ambushes", "departures", "root_stalls", "joins", "abrupt"), 0)
+    fixed |= {"nodes": 4, "isolations": 2, "long_pct": 100, "returns": 1, "detect_ms": 10, "tasks": 1500}
+    batch = run_batch(range(12), 1, fixed)
+    assert not batch.failures
+    assert batch.tallies["lost the root"] >= 16
+    assert batch.tallies["returns"] >= 16
+
+
+def test_root_that_is_stopped_for_too_long_gets_all_others_back() -> None:
+    fixed = dict.fromkeys(("kills", "power_losses", "ambushes", "departures", "isolations", "joins", "abrupt"), 0)
+    fixed |= {"nodes": 4, "root_stalls": 2, "long_pct": 100, "returns": 1, "detect_ms": 10, "tasks": 1500}
+    batch = run_batch(range(12), 1, fixed)
+    assert not batch.failures
+    assert batch.tallies["lost the root"] >= 24
+    assert batch.tallies["returns"] >= 24
+
+
 def test_large_cluster() -> None:
     result = simulate(3, nodes=64, cores=1, tasks=150)
     assert result.status == RIGHT, result.told

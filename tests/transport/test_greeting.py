@@ -18,6 +18,7 @@ from hdphrs.transport.greeting import (
     IsFenced,
     Join,
     NotMe,
+    Progress,
     Resume,
     Resumed,
     Wait,
@@ -26,8 +27,8 @@ from hdphrs.transport.greeting import (
     unpack_greeting,
 )
 
-GREETINGS: list[Greeting] = [Join("h", 2, 77, 4000), Resume(NodeId(3), NodeId(1), 1, 9)]
-ANSWERS: list[Answer] = [Admitted(NodeId(3)), Resumed(9), Wait(), IsFenced(), NotMe()]
+GREETINGS: list[Greeting] = [Join("h", 2, 77, 4000), Resume(NodeId(3), NodeId(1), 1, Progress(9, 1, 5))]
+ANSWERS: list[Answer] = [Admitted(NodeId(3)), Resumed(Progress(9, 0, 0)), Wait(), IsFenced(), NotMe()]
 
 
 def test_examples_cover_all_types() -> None:

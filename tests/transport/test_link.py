@@ -9,6 +9,7 @@ import trio
 
 from hdphrs.protocol.messages import DeadNode, Message, Suspect
 from hdphrs.protocol.tasks import NodeId
+from hdphrs.transport.greeting import NOTHING
 from hdphrs.transport.interface import watch
 from hdphrs.transport.link import Link
 from hdphrs.transport.session import Session
@@ -46,6 +47,9 @@ class SlowStream(FrameStream):
         with trio.CancelScope(shield=True):
             await self.release.wait()
 
+    def let_go(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 
@@ -63,7 +67,7 @@ def test_closed_link_that_was_writing_leaves_the_rest_to_its_successor() -> None
             nursery.start_soon(link.run)
             await settle()
             link.close()
-            session.resume(0)
+            session.resume(NOTHING)
             session.push([2])
             link.wake()
             stream.release.set()
@@ -81,7 +85,7 @@ def test_closed_link_that_was_about_to_write_leaves_everything_to_its_successor(
             await settle()
             link.wake()  # too late to be cancelled: the writer is on its way already
             link.close()
-            session.resume(0)
+            session.resume(NOTHING)
             session.push([1])
             stream.release.set()
         assert session.batch()

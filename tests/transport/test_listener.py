@@ -15,7 +15,7 @@ import hdphrs.transport.listener as listener_module
 from hdphrs.config import WIRE_VERSION
 from hdphrs.errors import StartError
 from hdphrs.protocol.tasks import ROOT, NodeId
-from hdphrs.transport.greeting import Join, Resume, pack_greeting
+from hdphrs.transport.greeting import NOTHING, Join, Resume, pack_greeting
 from hdphrs.transport.streams import HANDSHAKE_S_MAX, FrameStream, Lost, dial
 from hdphrs.wire.handshake import HELLO_BYTES, MAGIC
 from tests.transport.support import SECRET, Cluster, Node, cluster, numbered, run, settle
@@ -205,7 +205,7 @@ async def greet(port: int, *greetings: object) -> FrameStream:
     [
         (["hello"], "not a greeting"),
         ([], "not a greeting"),
-        (pack_greeting(Resume(ROOT, ROOT, 1, 0)), "node 0 dials"),
+        (pack_greeting(Resume(ROOT, ROOT, 1, NOTHING)), "node 0 dials"),
     ],
 )
 def test_nonsense_of_an_authenticated_peer_is_logged_and_closed(
@@ -244,11 +244,11 @@ def test_member_that_speaks_nonsense_is_suspected_and_has_no_second_chance(caplo
             root, one = await c.pair()
             await one.transport.flush(ROOT, 1.0)
             await settle()
-            liar = await greet(root.port, pack_greeting(Resume(ONE, ROOT, 1000, 0)), [0, 1, ["no message"]])
+            liar = await greet(root.port, pack_greeting(Resume(ONE, ROOT, 1000, NOTHING)), [0, 1, ["no message"]])
             suspected = await root.inbox.next()
             assert str(suspected) == "Suspected(node=1)"
             liar.close()
-            again = await greet(root.port, pack_greeting(Resume(ONE, ROOT, 1001, 0)))
+            again = await greet(root.port, pack_greeting(Resume(ONE, ROOT, 1001, NOTHING)))
             with pytest.raises(Lost):
                 await again.read_greeting()
             again.close()
@@ -263,7 +263,7 @@ def test_attempt_that_was_given_up_does_not_replace_a_later_one() -> None:
     async def main() -> None:
         async with cluster() as c:
             root, one = await c.pair()
-            outdated = await greet(root.port, pack_greeting(Resume(ONE, ROOT, 0, 0)))
+            outdated = await greet(root.port, pack_greeting(Resume(ONE, ROOT, 0, NOTHING)))
             with pytest.raises(Lost):
                 await outdated.read_greeting()
             outdated.close()

@@ -19,7 +19,7 @@ from hdphrs.config import WIRE_VERSION
 from hdphrs.errors import StartError
 from hdphrs.protocol.events import Received, Suspected
 from hdphrs.protocol.tasks import ROOT, NodeId
-from hdphrs.transport.greeting import NotMe, Resume, Resumed, pack_greeting, unpack_answer
+from hdphrs.transport.greeting import NOTHING, NotMe, Progress, Resume, Resumed, pack_greeting, unpack_answer
 from hdphrs.transport.listener import listening_socket
 from hdphrs.transport.streams import Lost, dial
 from hdphrs.wire.framing import encode_frame
@@ -319,7 +319,7 @@ def test_resume_of_an_attempt_that_has_been_made_does_not_get_the_session() -> N
             attempt = root.transport._peer(ONE).attempt
             assert attempt >= 1
             stream = await dial(root.address, SECRET, None)
-            await stream.write_frame(pack_greeting(Resume(ONE, ROOT, attempt, 1)))
+            await stream.write_frame(pack_greeting(Resume(ONE, ROOT, attempt, Progress(1, 0, 0))))
             with pytest.raises(Lost):
                 await stream.read_greeting()
             stream.close()
@@ -333,7 +333,7 @@ def test_proof_that_knows_the_secret_is_for_the_node_that_the_sealed_greeting_na
         async with cluster() as c:
             root, one = await c.pair()
             stream = await dial(root.address, SECRET, None)
-            await stream.write_frame(pack_greeting(Resume(TWO, THREE, 1, 0)))
+            await stream.write_frame(pack_greeting(Resume(TWO, THREE, 1, NOTHING)))
             assert unpack_answer(await stream.read_greeting()) == NotMe()
             stream.close()
             await exchange(root, one, 1)
@@ -415,8 +415,8 @@ def test_member_that_announces_a_record_without_end_is_not_listened_to(caplog: p
             root, one = await c.pair()
             await exchange(root, one, 1)
             stream = await dial(root.address, SECRET, None)
-            await stream.write_frame(pack_greeting(Resume(ONE, ROOT, 1000, 1)))
-            assert unpack_answer(await stream.read_greeting()) == Resumed(1)
+            await stream.write_frame(pack_greeting(Resume(ONE, ROOT, 1000, Progress(1, 0, 0))))
+            assert unpack_answer(await stream.read_greeting()) == Resumed(Progress(1, 0, 0))
             await stream.write((RECORD_BYTES_MAX + 1).to_bytes(HEAD_BYTES, "big") + encode_frame([1, 1]))
             assert await root.inbox.next() == Suspected(ONE)
             stream.close()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from hdphrs.api.board import FIND_BYTES_MAX, TOPIC_BYTES_MAX, TOPICS_MAX
 from hdphrs.errors import CannotTravelError, ProtocolError
+from hdphrs.transport.greeting import NOTHING, Progress
 from hdphrs.transport.session import ACK_AFTER_BYTES, BATCH_BYTES, SAID_BYTES_MAX, Session
 from hdphrs.wire import said
 from hdphrs.wire.bulk import BULK_BYTES_MIN, Bulk, bulk_of
@@ -27,6 +28,7 @@ class End:
     def connect(self) -> None:
         self.under_way = b""
         self.decoder = FrameDecoder(pieces=True)
+        self.decoder.go_on_with(self.session.unfinished)
 
     def take(self, count: int) -> None:
         data, self.under_way = self.under_way[:count], self.under_way[count:]
@@ -41,8 +43,8 @@ class End:
 def reconnect(a: End, b: End) -> None:
     a.connect()
     b.connect()
-    a.session.resume(b.session.received)
-    b.session.resume(a.session.received)
+    a.session.resume(b.session.progress)
+    b.session.resume(a.session.progress)
 
 
 def write(source: End, sink: End) -> None:
@@ -100,7 +102,7 @@ def test_message_that_arrives_twice_is_delivered_once() -> None:
     a, b = End(), End()
     a.session.push(["x"])
     write(a, b)
-    word = b.session.received
+    word = b.session.progress
     b.take(1000)  # what the old connection still brought, after the new one had been greeted
     a.session.resume(word)
     write(a, b)
@@ -250,12 +252,12 @@ def test_peer_that_has_forgotten_is_a_protocol_error() -> None:
     b.session.beat()
     exchange(a, b)
     with pytest.raises(ProtocolError, match="forgotten"):
-        a.session.resume(0)
+        a.session.resume(NOTHING)
 
 
 def test_peer_that_claims_what_was_never_sent_is_a_protocol_error() -> None:
     with pytest.raises(ProtocolError, match="0 were sent"):
-        Session().resume(1)
+        Session().resume(Progress(1, 0, 0))
 
 
 def test_what_tasks_say_waits_up_to_a_bound_and_what_is_dropped_is_counted() -> None:
@@ -328,6 +330,96 @@ def test_large_payloads_arrive_whole_once_and_in_order_wherever_the_connection_b
     assert a.session.settled
 
 
+class Copper:
+    """A connection that says how much was written to it."""
+
+    def __init__(self, source: End, sink: End) -> None:
+        self.source, self.sink = source, sink
+        self.written = 0
+        self.lost = 0
+
+    def write(self) -> bool:
+        batch = self.source.session.batch()
+        self.sink.under_way += batch
+        self.written += len(batch)
+        return bool(batch)
+
+    def break_off(self) -> None:
+        self.lost += len(self.sink.under_way)
+        reconnect(self.source, self.sink)
+
+
+@given(
+    st.lists(st.lists(st.integers(BULK_BYTES_MIN, 5 * PIECE_BYTES), min_size=1, max_size=3), min_size=1, max_size=4),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3 * PIECE_BYTES)), max_size=30),
+)
+def test_large_payloads_go_on_where_a_connection_broke_off_and_nothing_that_has_arrived_is_written_again(
+    messages: list[list[int]], breaks: list[tuple[int, int]]
+) -> None:
+    """Each break comes after some batches and some bytes, which may end anywhere."""
+    a, b = End(), End()
+    line = Copper(a, b)
+    pushed = [[bytes([place]) * size for place, size in enumerate(sizes)] for sizes in messages]
+    for number, parts in enumerate(pushed):
+        a.session.push([number, *map(bulk_of, parts)])
+    for batches, count in breaks:
+        for _ in range(batches):
+            line.write()
+        b.take(count)
+        line.break_off()
+    while line.write():
+        b.take(len(b.under_way))
+    b.session.beat()
+    exchange(a, b)
+    assert [[bytes(part) for part in cast(list[Any], one)[1:]] for one in b.delivered] == pushed
+    assert a.session.settled
+    assert not b.session.unfinished
+    small = 100 * (line.written // PIECE_BYTES + len(breaks) + len(pushed) + 5)  # heads, frames and what breaks in them
+    assert line.written <= sum(map(sum, messages)) + line.lost + small
+
+
+def test_payload_arrives_over_connections_each_of_which_carries_less_than_that() -> None:
+    a, b = End(), End()
+    data = bytes(range(256)) * (20 * PIECE_BYTES // 256)
+    a.session.push([1, bulk_of(data)])
+    for _ in range(25):
+        for _ in range(3):
+            write(a, b)
+        b.take(PIECE_BYTES + 1000)
+        reconnect(a, b)
+    (message,) = b.delivered
+    assert bytes(cast(list[Any], message)[1]) == data
+
+
+def test_frame_of_large_payloads_is_lost_alone_then_it_alone_is_written_again() -> None:
+    a, b = End(), End()
+    a.session.push([1, bulk_of(bytes(2 * PIECE_BYTES)), bulk_of(bytes(PIECE_BYTES))])
+    for again in range(3):
+        while batch := a.session.batch():
+            b.under_way += batch
+        b.take(3 * (PIECE_BYTES + 8) if not again else 0)
+        assert len(b.session.unfinished.bulks) == 2
+        assert len(b.under_way) < 100
+        reconnect(a, b)
+    a.session.push([2, bulk_of(bytes(PIECE_BYTES))])
+    exchange(a, b)
+    assert [cast(list[Any], message)[0] for message in b.delivered] == [1, 2]
+    assert not b.session.unfinished
+
+
+@pytest.mark.parametrize("claim", [(0, 2, 0), (0, 1, 1), (0, 0, PIECE_BYTES), (0, 0, PIECE_BYTES + 1)])
+def test_peer_that_claims_a_part_which_it_cannot_have_is_a_protocol_error(claim: tuple[int, int, int]) -> None:
+    session = Session()
+    session.push([1, bulk_of(bytes(PIECE_BYTES))])
+    with pytest.raises(ProtocolError, match="never sent"):
+        session.resume(Progress(*claim))
+
+
+def test_peer_that_claims_a_part_of_nothing_is_a_protocol_error() -> None:
+    with pytest.raises(ProtocolError, match="never sent"):
+        Session().resume(Progress(0, 0, 1))
+
+
 def test_heartbeat_waits_for_one_piece_of_a_large_payload_at_most() -> None:
     a, b = End(), End()
     a.session.push([1, bulk_of(bytes(20 * PIECE_BYTES))])
@@ -379,7 +471,7 @@ def test_acknowledgement_of_what_is_being_written_again_confuses_nobody() -> Non
         a.session.push(message)
     while batch := a.session.batch():
         b.under_way += batch
-    a.session.resume(0)
+    a.session.resume(NOTHING)
     a.session.batch()
     a.session.on_frame([1, 1])  # of the connection that broke
     assert not a.session.settled

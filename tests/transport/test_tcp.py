@@ -19,7 +19,7 @@ from hdphrs.protocol.tasks import ROOT, Member, NodeId
 from hdphrs.transport import Fenced, Noted, Said, Told
 from hdphrs.transport.greeting import Join, pack_greeting
 from hdphrs.transport.listener import listening_socket
-from hdphrs.transport.streams import FrameStream, connect
+from hdphrs.transport.streams import HANDSHAKE_S_MAX, FrameStream, connect
 from hdphrs.transport.tcp import TcpTransport
 from hdphrs.wire.bulk import bulk_of
 from hdphrs.wire.handshake import Role
@@ -637,6 +637,27 @@ def test_join_with_another_secret_fails_at_once_with_a_clear_line(caplog: pytest
     assert SECRET.decode() not in record.getMessage()
 
 
+def test_newcomer_whom_the_root_does_not_answer_tries_again() -> None:
+    """The connection stands, and nothing comes over it: as when the network is gone since the greeting."""
+    clock = MockClock()
+
+    async def main() -> None:
+        async with cluster() as c:
+            root = await c.start(ROOT)
+            new = await c.start()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(new.transport.join, [("127.0.0.1", root.port)], "h", 1, 1, 60.0)
+                first = await root.inbox.expect(Arrived)
+                while not root.inbox.events:
+                    await pass_time(clock, HEARTBEAT_S)
+                assert trio.current_time() < 3 * HANDSHAKE_S_MAX
+                second = await root.inbox.expect(Arrived)
+                assert second.ticket != first.ticket
+                root.transport.admit(second.ticket, Member(ONE, "h", 1, second.address, 1))
+
+    run(main, clock)
+
+
 def test_newcomer_that_leaves_before_it_is_admitted_is_suspected() -> None:
     async def main() -> None:
         async with cluster() as c:
@@ -750,6 +771,29 @@ def test_large_payloads_arrive_whole_and_in_order_though_the_connection_breaks_w
                 assert code.digest == b"%d" % number
                 assert bytes(code.data) == data
                 assert await one.inbox.message() == Leaving(number)
+
+    run(main)
+
+
+@pytest.mark.parametrize("sender", [ROOT, ONE])
+def test_large_payload_arrives_over_connections_each_of_which_breaks_within_it(sender: NodeId) -> None:
+    data = random.Random(3).randbytes(1 << 20) * 8
+
+    async def main() -> None:
+        async with cluster() as c:
+            root = await c.start(ROOT)
+            proxy = _Counting(root.port)
+            await c.nursery.start(proxy.serve)
+            await c.join(proxy.port)
+            proxy.break_after_bytes = lambda: 1_200_000
+            proxy.break_all()
+            receiver = ONE if sender == ROOT else ROOT
+            c.nodes[sender].transport.send(receiver, Code(b"large", bulk_of(data)))
+            code = await c.nodes[receiver].inbox.message()
+            assert isinstance(code, Code)
+            assert bytes(code.data) == data
+            assert 7 <= proxy.connections <= 25
+            assert not c.nodes[receiver].inbox.events
 
     run(main)
 

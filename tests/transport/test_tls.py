@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import functools
 import os
+import random
 import ssl
 import tempfile
 
@@ -16,10 +17,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from hdphrs.errors import StartError, UsageError
+from hdphrs.protocol.messages import Code
 from hdphrs.protocol.tasks import ROOT, NodeId
 from hdphrs.transport.listener import listening_socket
 from hdphrs.transport.tcp import TcpTransport
 from hdphrs.transport.tls import TlsContexts, mutual_tls
+from hdphrs.wire.bulk import bulk_of
 from hdphrs.wire.settings import Credentials
 from tests.transport.support import Cluster, Inbox, Proxy, cluster, exchange, numbered, run, settle
 
@@ -192,6 +195,29 @@ def test_peer_without_a_certificate_is_refused(caplog: pytest.LogCaptureFixture)
 
     run(main)
     assert "peer did not return a certificate" in caplog.text
+
+
+@pytest.mark.parametrize("sender", [ROOT, NodeId(1)])
+def test_large_payload_arrives_over_tls_connections_each_of_which_breaks_within_it(sender: NodeId) -> None:
+    data = random.Random(3).randbytes(1 << 20) * 8
+
+    async def main() -> None:
+        async with cluster(contexts) as c:
+            root = await c.start(ROOT)
+            proxy = Proxy(root.port)
+            await c.nursery.start(proxy.serve)
+            await c.join(proxy.port)
+            proxy.break_after_bytes = lambda: 1_200_000
+            proxy.break_all()
+            receiver = NodeId(1) if sender == ROOT else ROOT
+            c.nodes[sender].transport.send(receiver, Code(b"large", bulk_of(data)))
+            code = await c.nodes[receiver].inbox.message()
+            assert isinstance(code, Code)
+            assert bytes(code.data) == data
+            assert 7 <= proxy.connections <= 25
+            assert not c.nodes[receiver].inbox.events
+
+    run(main)
 
 
 def test_older_tls_is_refused(caplog: pytest.LogCaptureFixture) -> None:
