@@ -3,8 +3,8 @@
     number of bytes, four bytes, big-endian; the bytes; tag, `TAG_BYTES` bytes
 
 The tag is a keyed BLAKE2b over the number of the record in its direction, the number of bytes, and the bytes; the key
-is of this direction of this connection (`Handshake.keys`).  So what is changed, left out, repeated, put in another order,
-sent back, or of another connection is noticed, and the frames in it are never decoded.
+is of this direction of this connection (`Handshake.keys`).  So what is changed, left out, repeated, put in another
+order, sent back, or of another connection is noticed, and the frames in it are never decoded.
 
 What lives here: bytes to records and back, at either end.  What is in a record means nothing here: frames may begin and
 end anywhere in it.  A connection that ends between two records, or within one, is a connection that has ended, for the
