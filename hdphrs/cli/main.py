@@ -14,6 +14,7 @@ from hdphrs import __version__
 from hdphrs.console import say
 from hdphrs.errors import HdphrsError, UsageError
 from hdphrs.form import form
+from hdphrs.wire.files import occupy_standard
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -49,6 +50,7 @@ def hdphrs() -> None:
 
 def main() -> NoReturn:
     """Run the command line of this process, and end with its exit status."""
+    occupy_standard()
     try:
         status = hdphrs.main(prog_name="hdphrs", standalone_mode=False)
     except click.Abort:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from hdphrs.wire.files import allow_many
+from hdphrs.wire.files import allow_many, occupy_standard
 
 
 def main() -> None:
     """Run one node; never returns."""
+    occupy_standard()
     allow_many()  # first, since others look at that when they are loaded
     from hdphrs.node.life import begin
 

@@ -16,11 +16,13 @@ from hdphrs.api.sequential import SequentialPort
 from hdphrs.errors import HdphrsError, RootLostError, StartError, TaskError
 from hdphrs.form import OUR_FILES
 from hdphrs.program.attach import attach
+from hdphrs.wire.files import occupy_standard
 from hdphrs.wire.settings import LEASH_FD_VARIABLE, SEQUENTIAL_VARIABLE
 
 
 def main() -> None:
     """Attach, then become the program."""
+    occupy_standard()
     os.environ.pop("PYTHONSAFEPATH", None)
     _watch_leash()
     _, path, *arguments = sys.argv

@@ -16,6 +16,7 @@ from functools import partial
 
 from hdphrs.config import LEDGER_END_S
 from hdphrs.program.port import ProgramPort
+from hdphrs.wire.files import occupy_standard
 from hdphrs.wire.local import Link
 from hdphrs.wire.settings import (
     ADVICE_VARIABLE,
@@ -40,6 +41,7 @@ class EmbeddedNode:
         Args:
             number: as for `ProgramPort`.
         """
+        occupy_standard(inherited=False)
         self.slots = slots
         ours, theirs = socket.socketpair()
         ledger = ledger_location(os.environ.get(LEDGER_VARIABLE))
