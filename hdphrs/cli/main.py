@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import signal
 import sys
@@ -11,7 +12,7 @@ from typing import NoReturn
 import click
 
 from hdphrs import __version__
-from hdphrs.console import say
+from hdphrs.console import say, take_leave
 from hdphrs.errors import HdphrsError, UsageError
 from hdphrs.form import form
 from hdphrs.wire.files import occupy_standard
@@ -19,6 +20,9 @@ from hdphrs.wire.files import occupy_standard
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+"""Of a standard output that takes nothing more; of one that nobody reads (EPIPE) click says nothing, and the status is
+`EXIT_FAILED` too."""
 
 COMMANDS = ("drain", "explore", "ledger", "replay", "run", "sim")
 
@@ -61,6 +65,12 @@ def main() -> NoReturn:
     except HdphrsError as error:
         say(str(error))
         status = EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED
+    except OSError as error:
+        if error.errno not in _FULL or error.filename is not None:
+            raise
+        say(f"cannot write to the standard output: {error.strerror}")
+        status = EXIT_FAILED
+    take_leave()
     if isinstance(status, int) and status < 0:
         from hdphrs.cluster.signals import end_as_if_killed_by
 

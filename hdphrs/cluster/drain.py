@@ -17,6 +17,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from hdphrs.cluster.nodes import SSH_FAILED, ssh_command
+from hdphrs.cluster.orphans import ending_with_us
 from hdphrs.errors import StartError, UsageError
 from hdphrs.wire.settings import LEAVE_SIGNAL, MEMBER, NODE_MODULE, ROOT_NODE
 
@@ -66,7 +67,7 @@ def drain_there(host: str, pid: int | None, ssh: Sequence[str], python: str) -> 
     target = "localhost" if pid is None else f"localhost:{pid}"
     command = ssh_command(ssh, host, f"{shlex.quote(python)} -m hdphrs drain {target}")
     try:
-        status = subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode
+        status = subprocess.run(command, stdin=subprocess.DEVNULL, preexec_fn=ending_with_us(), check=False).returncode
     except OSError as error:
         raise StartError(f"cannot start {ssh[0]} to reach {host}: {error.strerror}") from error
     if status == SSH_FAILED:
