@@ -44,6 +44,9 @@ class Listener:
         self._come = threading.Event()
         self._thread: threading.Thread | None = None
         self._dropped = 0
+        """Lines that had no place; only the receiver counts them."""
+        self._told = 0
+        """Of these; only who shows counts here, so no line is counted twice."""
         self._is_stuck = False
         """Nobody reads what is shown: there is no use in waiting for that."""
         self._mains: dict[bytes, None] = {}
@@ -119,9 +122,10 @@ class Listener:
                 break
             for item in said.open_bundle(self._bundles.popleft()):
                 self._echo.hear(item)
-            dropped, self._dropped = self._dropped, 0
-            if dropped:
-                self._echo.hear(said.Held(dropped))
+            dropped = self._dropped
+            if dropped != self._told:
+                self._echo.hear(said.Held(dropped - self._told))
+                self._told = dropped
         return has_room
 
     # ---- what it wants to hear
