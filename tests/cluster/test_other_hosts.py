@@ -139,5 +139,6 @@ if __name__ == "__main__":
 
 
 def is_writing(launcher: int) -> bool:
-    """Whether it has something to write that has not been read: it has no other threads."""
-    return len(os.listdir(f"/proc/{launcher}/task")) > 1
+    """Whether one of its threads waits for room in a pipe."""
+    waits = [entry.read_text() for entry in Path(f"/proc/{launcher}/task").glob("*/wchan")]
+    return any("pipe_write" in where for where in waits)
