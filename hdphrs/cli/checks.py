@@ -7,6 +7,7 @@ import stat
 
 from hdphrs.config import LEDGER_BYTES_MAX
 from hdphrs.errors import UsageError
+from hdphrs.wire.private import check_private, make_private_folder
 
 
 def check_program(path: str) -> None:
@@ -31,7 +32,7 @@ def check_report(path: str) -> str:
     """Check that the report can be written when the run ends, before the run starts; returns its absolute path.
 
     Raises:
-        UsageError: it is a directory, or its directory is missing or not writable.
+        UsageError: it is a directory or another user's, or its directory is missing or not writable.
     """
     path = os.path.abspath(path)
     folder = os.path.dirname(path)
@@ -39,6 +40,10 @@ def check_report(path: str) -> str:
         raise UsageError(f"cannot write the report {path}: it is a directory")
     if not os.path.isdir(folder):
         raise UsageError(f"cannot write the report {path}: there is no directory {folder}")
+    try:
+        check_private(path)
+    except OSError as error:
+        raise UsageError(f"cannot write the report {path}: {error.strerror}") from error
     if not os.access(path if os.path.exists(path) else folder, os.W_OK):
         raise UsageError(f"cannot write the report {path}: permission denied")
     return path
@@ -54,7 +59,7 @@ def check_trace(folder: str) -> str:
 
     folder = os.path.abspath(folder)
     try:
-        os.makedirs(folder, exist_ok=True)
+        make_private_folder(folder)
         names = os.listdir(folder)
     except OSError as error:
         raise UsageError(f"cannot record in {folder}: {error.strerror}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import signal
 import sys
@@ -11,13 +12,17 @@ from typing import NoReturn
 import click
 
 from hdphrs import __version__
-from hdphrs.console import say
+from hdphrs.console import say, take_leave
 from hdphrs.errors import HdphrsError, UsageError
 from hdphrs.form import form
+from hdphrs.wire.files import occupy_standard
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+"""Of a standard output that takes nothing more; of one that nobody reads (EPIPE) click says nothing, and the status is
+`EXIT_FAILED` too."""
 
 COMMANDS = ("drain", "explore", "ledger", "replay", "run", "sim")
 
@@ -49,6 +54,7 @@ def hdphrs() -> None:
 
 def main() -> NoReturn:
     """Run the command line of this process, and end with its exit status."""
+    occupy_standard()
     try:
         status = hdphrs.main(prog_name="hdphrs", standalone_mode=False)
     except click.Abort:
@@ -60,10 +66,14 @@ def main() -> NoReturn:
         say(str(error))
         status = EXIT_USAGE if isinstance(error, UsageError) else EXIT_FAILED
     except Exception as error:
-        from hdphrs.wire.failing import tell_end
+        if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
+            say(f"cannot write to the standard output: {error.strerror}")
+        else:
+            from hdphrs.wire.failing import tell_end
 
-        tell_end("hdphrs", error)
+            tell_end("hdphrs", error)
         status = EXIT_FAILED
+    take_leave()
     if isinstance(status, int) and status < 0:
         from hdphrs.cluster.signals import end_as_if_killed_by
 

@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from hdphrs.cluster.nodes import SSH_FAILED, ssh_command
+from hdphrs.cluster.orphans import ending_with_us
 from hdphrs.errors import StartError, UsageError
 from hdphrs.room import wait_for_room
 from hdphrs.wire.settings import LEAVE_SIGNAL, MEMBER, NODE_MODULE, ROOT_NODE
@@ -68,7 +69,7 @@ def drain_there(host: str, pid: int | None, ssh: Sequence[str], python: str) -> 
     target = "localhost" if pid is None else f"localhost:{pid}"
     command = ssh_command(ssh, host, f"{shlex.quote(python)} -m hdphrs drain {target}")
     try:
-        run = partial(subprocess.run, command, stdin=subprocess.DEVNULL, check=False)
+        run = partial(subprocess.run, command, stdin=subprocess.DEVNULL, preexec_fn=ending_with_us(), check=False)
         status = wait_for_room(run, "another process").returncode
     except OSError as error:
         raise StartError(f"cannot start {ssh[0]} to reach {host}: {error.strerror}") from error

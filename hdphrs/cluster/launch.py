@@ -33,6 +33,7 @@ from hdphrs.cluster.options import RunOptions
 from hdphrs.cluster.orphans import taking_on
 from hdphrs.cluster.plan import NodePlan
 from hdphrs.cluster.program import forget_outer_run, start_program
+from hdphrs.cluster.relay import Relay
 from hdphrs.cluster.returns import Returns
 from hdphrs.cluster.signals import wakened_by_signals
 from hdphrs.config import JOIN_DEADLINE_S, LEDGER_END_S
@@ -47,7 +48,11 @@ END_S_MAX = 1.5
 AFTER_ROOT_S_MAX = 0.5
 """How long of that after the root node has ended, which waits for the others."""
 FAREWELL_S_MAX = 0.5
-"""How long a program may take to end by itself after the root node died, and again after SIGTERM."""
+"""How long a program may take to end by itself after the root node died, and again after SIGTERM; and whoever reads
+what we show to read the rest of it."""
+UNREAD_S_MAX = 5.0
+"""How long a run that has ended waits for whoever reads what tasks on other hosts have printed, and takes nothing; when
+it was told to end, it does not."""
 
 ROOT_LOST_STATUS = 1
 """Exit status of a program that the loss of the root node has ended."""
@@ -78,6 +83,7 @@ class Launcher:
         self._options = options
         self._saboteur = saboteur
         self._selector = selectors.DefaultSelector()
+        self._relay = Relay(self._selector)
         root, *others = options.nodes
         self._forked = [can_be_forked(plan, root) for plan in others]
         """Which of the nodes after the root that forks."""
@@ -173,14 +179,14 @@ class Launcher:
 
     def _start_other(self, plan: NodePlan, settings: NodeSettings) -> Node:
         if plan.remote:
-            return RemoteNode(plan, settings, self._options.ssh, self._selector)
+            return RemoteNode(plan, settings, self._options.ssh, self._selector, self._relay)
         return LocalNode(plan, settings)
 
     def _start_again(self, place: int) -> RemoteNode:
         """The node of another host, whose ssh has ended."""
         self._nodes[place].destroy()
         settings = replace(self._settings[place], comeback=True)
-        node = RemoteNode(self._options.nodes[place], settings, self._options.ssh, self._selector)
+        node = RemoteNode(self._options.nodes[place], settings, self._options.ssh, self._selector, self._relay)
         self._nodes[place] = node
         return node
 
@@ -311,6 +317,7 @@ class Launcher:
                 self._program.wait()
         if self._leash is not None:
             os.close(self._leash)
+        self._await_reader()
         if self._end_at_s is None:
             end_s = END_S_MAX if self._options.ledger is None else LEDGER_END_S
             self._end_at_s = time.monotonic() + end_s
@@ -328,6 +335,16 @@ class Launcher:
                 self._status.read()  # whom the root, the first of them, had forked when it ended
         if self._status_fd is not None:
             os.close(self._status_fd)
+        self._await_reader()
+        self._pump_until(lambda: self._relay.is_empty, FAREWELL_S_MAX)
+        self._relay.close()
+
+    def _await_reader(self) -> None:
+        """As long as somebody reads what nodes on other hosts have printed, however slowly."""
+        taken = -1
+        while not self._told_to_end and taken != self._relay.written:
+            taken = self._relay.written
+            self._pump_until(lambda: self._relay.is_empty or self._told_to_end, UNREAD_S_MAX)
 
     def _ended(self, nodes: Sequence[Node]) -> bool:
         return all(node.returncode is not None for node in nodes)

@@ -13,6 +13,9 @@ from collections.abc import Callable
 LINE_BYTES_MAX = 64 << 10
 """A longer line is handed on in parts."""
 TAIL_LINES_MAX = 20
+CHUNKS_MAX = 16
+"""Read at once from a stream that does not pause; more than a pipe holds, so that nothing is left of one that has
+ended."""
 _CHUNK_BYTES = 64 << 10
 
 
@@ -26,8 +29,8 @@ class LineReader:
         self._rest = b""
 
     def read(self) -> bool:
-        """Hand on what there is now; False when the stream has ended."""
-        while True:
+        """Hand on what there is now, up to a bound; False when the stream has ended."""
+        for _ in range(CHUNKS_MAX):
             try:
                 chunk = os.read(self._fd, _CHUNK_BYTES)
             except BlockingIOError:
@@ -43,6 +46,7 @@ class LineReader:
             if len(self._rest) > LINE_BYTES_MAX:
                 self._on_line(self._rest + b"\n")
                 self._rest = b""
+        return True
 
 
 class Tail:

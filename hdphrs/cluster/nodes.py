@@ -18,7 +18,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from hdphrs.cluster.lines import LineReader, Tail
+from hdphrs.cluster.orphans import ending_with_us
 from hdphrs.cluster.plan import NodePlan
+from hdphrs.cluster.relay import Relay
+from hdphrs.console import ERRORS, OUTPUT
 from hdphrs.errors import StartError
 from hdphrs.room import how_exhausted, wait_for_room
 from hdphrs.wire.settings import (
@@ -33,6 +36,9 @@ from hdphrs.wire.settings import (
 
 CONNECT_S_MAX = 15
 """How long OpenSSH tries to reach a host."""
+ALIVE_S = 5
+ALIVE_MAX = 3
+"""So often it asks a host that says nothing, and so many answers in a row may be missing, before it ends."""
 REMOTE_PYTHON = "python3"
 
 SSH_FAILED = 255
@@ -144,8 +150,12 @@ class RemoteNode:
         settings: NodeSettings,
         ssh: Sequence[str],
         selector: selectors.BaseSelector,
+        relay: Relay,
     ) -> None:
         """Start the ssh; its streams are served by callbacks, the `data` of their keys in `selector`.
+
+        Args:
+            relay: takes what the node says once all have joined.
 
         Raises:
             StartError: there is no such command.
@@ -157,6 +167,7 @@ class RemoteNode:
         self._python = plan.python or REMOTE_PYTHON
         self._ssh = ssh[0]
         self._selector = selector
+        self._relay = relay
         self._ready = False
         self._tail = Tail()
         self.label: str = f"node on {plan.host}"
@@ -171,6 +182,7 @@ class RemoteNode:
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     start_new_session=True,
+                    preexec_fn=ending_with_us(),
                 )
 
             self._process = wait_for_room(start, "another process")
@@ -184,8 +196,8 @@ class RemoteNode:
         self._unsent = memoryview(encode_settings(settings))
         selector.register(self._leash, selectors.EVENT_WRITE, self._write)
         self._outputs = {
-            self._process.stdout: LineReader(self._process.stdout.fileno(), self._pass_output),
-            self._process.stderr: LineReader(self._process.stderr.fileno(), self._pass_error),
+            self._process.stdout: (OUTPUT, LineReader(self._process.stdout.fileno(), self._pass_output)),
+            self._process.stderr: (ERRORS, LineReader(self._process.stderr.fileno(), self._pass_error)),
         }
         for stream in self._outputs:
             selector.register(stream, selectors.EVENT_READ, self._read)
@@ -241,8 +253,8 @@ class RemoteNode:
                 os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self.release()
-        self._read()
-        for stream in self._outputs:
+        for stream, (_, reader) in self._outputs.items():
+            reader.read()  # of a dead one, a pipe's content at most
             self._unregister(stream)
             stream.close()
         self._outputs.clear()
@@ -258,8 +270,8 @@ class RemoteNode:
         self._unregister(self._leash)
 
     def _read(self) -> None:
-        for stream, reader in self._outputs.items():
-            if not reader.read():
+        for stream, (to, reader) in self._outputs.items():
+            if (not self._ready or self._relay.has_room(to, stream, self._read)) and not reader.read():
                 self._unregister(stream)
 
     def _unregister(self, stream: object) -> None:
@@ -268,7 +280,7 @@ class RemoteNode:
 
     def _pass_output(self, line: bytes) -> None:
         if self._ready:
-            _write_all(1, line)
+            self._relay.put(OUTPUT, line)
         else:
             self._tail.add(line)
 
@@ -276,22 +288,23 @@ class RemoteNode:
         if not self._ready and JOINED_AGAIN in line:
             self._ready = self.is_back = True
         if self._ready:
-            _write_all(2, f"[{self.host}] ".encode() + line)
+            self._relay.put(ERRORS, f"[{self.host}] ".encode() + line)
         else:
             self._tail.add(line)
 
 
 def ssh_command(ssh: Sequence[str], host: str, command: str) -> list[str]:
-    """Run a command, the text of one for a shell, on `host`: with one ssh that never asks for anything."""
+    """Run a command, the text of one for a shell, on `host`: with one ssh that never asks for anything, and that ends
+    when the host is out of reach.  Options that are among the words of `ssh` count before ours.
+    """
     options = []
     if os.path.basename(ssh[0]) == "ssh":
-        options = ["-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S_MAX}"]
+        chosen = {
+            "BatchMode": "yes",
+            "ConnectTimeout": CONNECT_S_MAX,
+            "ServerAliveInterval": ALIVE_S,
+            "ServerAliveCountMax": ALIVE_MAX,
+        }
+        options = ["-T", *(word for name, value in chosen.items() for word in ("-o", f"{name}={value}"))]
     # `env` is the same in every login shell, and the home directory there must not be on the module path.
     return [*ssh, *options, host, f"exec env PYTHONSAFEPATH=1 {command}"]
-
-
-def _write_all(fd: int, line: bytes) -> None:
-    rest = memoryview(line)
-    with contextlib.suppress(BrokenPipeError):  # nobody reads it; the program finds out by itself
-        while rest:
-            rest = rest[os.write(fd, rest) :]

@@ -7,11 +7,12 @@ import signal
 import sys
 
 from hdphrs.wire.failing import tell_end
-from hdphrs.wire.files import allow_many
+from hdphrs.wire.files import allow_many, occupy_standard
 
 
 def main() -> None:
     """Run one node; never returns."""
+    occupy_standard()
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # until it is obeyed (`orders.py`)
     allow_many()  # first, since others look at that when they are loaded
     try:

@@ -1,21 +1,20 @@
 """A standard stream of a scheduler process, as its node reads it: passed on at once, and the end of it remembered.
 
-What lives here: the node's end of the pipe.  What is not for the program (`voices.py`) is written on by a thread,
-because whoever reads this node's own streams may be slow, and must not keep its messages waiting.  `close` does not
-wait for a thread: what is left of a dead process, a pipe's content at most, is written at once.
+What lives here: the node's end of the pipe.  What is not for the program (`voices.py`) is written on by an outlet
+(`hdphrs/console.py`), because whoever reads this node's own streams may be slow, and must not keep its messages
+waiting: the scheduler waits instead.  What is left of a dead process, a pipe's content at most, is dropped if there is
+no room for it.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
 
 import trio
 
+from hdphrs.console import ERRORS, outlet
 from hdphrs.form import OUR_FILES
-from hdphrs.node.threads import run_in_thread
 
 READ_BYTES = 1 << 16
 
@@ -25,7 +24,8 @@ DRAINED_BYTES_MAX = 1 << 20
 REMEMBERED_BYTES_MAX = 4096
 REMEMBERED_LINES_MAX = 30
 
-STDERR = 2
+LOOK_S = 0.05
+"""How often it is looked whether there is room, while whoever reads our stream is slow."""
 
 OUR_FRAMES = tuple(f'  File "{files}' for files in OUR_FILES)
 
@@ -38,7 +38,7 @@ def for_nobody(data: bytes) -> bool:
 class LastWords:
     """The standard error of one scheduler process, or its standard output."""
 
-    def __init__(self, descriptor: int, *, to: int = STDERR, for_program: Callable[[bytes], bool] = for_nobody) -> None:
+    def __init__(self, descriptor: int, *, to: int = ERRORS, for_program: Callable[[bytes], bool] = for_nobody) -> None:
         """
         Args:
             descriptor: the reading end of the pipe; closed by `close`.
@@ -47,11 +47,11 @@ class LastWords:
         """
         os.set_blocking(descriptor, False)
         self._descriptor = descriptor
-        self._to = to
+        self._outlet = outlet(to)
         self._for_program = for_program
         self._end = b""
         self._unwritten = b""
-        """What has been read, and not passed on because the relay was cancelled just then."""
+        """What has been read, and not passed on because the relay was cancelled while there was no room."""
 
     async def relay(self) -> None:
         """Pass on what comes until all writers are gone."""
@@ -65,8 +65,10 @@ class LastWords:
             if self._for_program(data):
                 continue
             self._unwritten = data
-            await run_in_thread(partial(self._write, data))
+            while not self._outlet.has_room:
+                await trio.sleep(LOOK_S)
             self._unwritten = b""
+            self._outlet.put(data)
 
     def drain(self) -> None:
         """Pass on what is there."""
@@ -74,11 +76,11 @@ class LastWords:
         while left_bytes > 0 and (data := self._read()):
             left_bytes -= len(data)
             if not self._for_program(data):
-                self._write(data)
+                self._outlet.offer(data)
 
     def close(self) -> None:
         """Pass on what is left, and close the pipe."""
-        self._write(self._unwritten)
+        self._outlet.offer(self._unwritten)
         self.drain()
         os.close(self._descriptor)
 
@@ -98,9 +100,3 @@ class LastWords:
             return None
         self.remember(data)
         return data
-
-    def _write(self, data: bytes) -> None:
-        view = memoryview(data)
-        with suppress(OSError):  # nobody listens any more
-            while view:
-                view = view[os.write(self._to, view) :]

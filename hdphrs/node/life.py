@@ -6,6 +6,7 @@ other nodes of this host, when it has imported what they need too.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import sys
@@ -14,7 +15,7 @@ from contextlib import suppress
 from functools import partial
 from typing import NoReturn
 
-from hdphrs.console import say
+from hdphrs.console import say, take_leave
 from hdphrs.errors import HdphrsError, StartError
 from hdphrs.node.fork import become, fork_apart
 from hdphrs.node.process import SchedulerProcess, start_scheduler
@@ -46,6 +47,7 @@ def begin() -> NoReturn:
     except BaseException as error:
         _tell_end(settings, error)
         status = 1
+    take_leave()
     sys.stderr.flush()
     os._exit(status)
 
@@ -93,19 +95,19 @@ def live(settings: NodeSettings, *, forks: bool) -> int:
     for leash in settings.forks:
         tell_launcher(settings, str(fork_apart(partial(_live_apart, settings, leash))))
         os.close(leash)
+    _say_what_is_logged()
     return trio.run(root if settings.root else member, settings, page, processes)
 
 
 def _say_what_is_logged() -> None:
-    """A node has no other use for a log than to let a person know."""
-    import logging
+    """What the parts of this package log in a node, a person sees as lines of ours."""
 
-    class Sayer(logging.Handler):
+    class Lines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            say(self.format(record))
+            say(record.getMessage())
 
     logger = logging.getLogger("hdphrs")
-    logger.addHandler(Sayer(logging.WARNING))
+    logger.addHandler(Lines(logging.WARNING))
     logger.propagate = False
 
 

@@ -21,12 +21,11 @@ from hdphrs.protocol.counters import COUNTERS
 from hdphrs.protocol.effects import Effect, Send
 from hdphrs.protocol.messages import Bye, TermAck
 from hdphrs.protocol.node import Node
+from hdphrs.wire.private import FILE_MODE, make_private_folder
 from hdphrs.wire.settings import NodeSettings
 from hdphrs.wire.trace import SUFFIX, Header, Record, encode_header, encode_record, first_line
 
 RUN_BYTES = 8
-_PRIVATE = 0o600
-"""The arguments of tasks are nobody else's business."""
 
 
 class Recorder:
@@ -46,7 +45,7 @@ class Recorder:
         self._draws: list[int] = []
         begin = first_line(__version__) + encode_header(header)
         try:
-            os.makedirs(folder, exist_ok=True)
+            make_private_folder(folder)
             self.path, fd = _new_file(os.path.join(folder, f"node-{header.host}-{header.pid}"))
             _write(fd, begin)
         except OSError as error:
@@ -110,11 +109,12 @@ def _counted_by_others(core: Node, effects: list[Effect]) -> tuple[tuple[str, in
 
 
 def _new_file(stem: str) -> tuple[str, int]:
-    """One that nobody has written: a node that joins again is a new one in the same process."""
+    """One that nobody has written: a node that joins again is a new one in the same process.  It has the arguments of
+    tasks, and only its user may read it."""
     for life in count(1):
         path = f"{stem}-{life}{SUFFIX}"
         try:
-            return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, _PRIVATE)
+            return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, FILE_MODE)
         except FileExistsError:
             continue
     raise AssertionError("unreachable")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from hdphrs.node.explain import Explained, NodeFigures
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.tasks import ROOT, Member, NodeId, Outcome, Parting
 from hdphrs.wire.page import Page
+from hdphrs.wire.private import open_private
 from hdphrs.wire.settings import NodeSettings
 
 COUNTERS = {
@@ -199,7 +199,8 @@ class Report:
             "nodes": nodes,
         }
         try:
-            Path(self._settings.report).write_text(json.dumps(report, indent=2) + "\n")
+            with open(open_private(self._settings.report), "w") as file:
+                file.write(json.dumps(report, indent=2) + "\n")
         except OSError as error:
             say(f"the report could not be written to {self._settings.report}: {error.strerror}")
 

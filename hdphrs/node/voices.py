@@ -10,14 +10,13 @@ a run cannot begin.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import trio
 
+from hdphrs.console import outlet
 from hdphrs.node.last_words import LastWords, for_nobody
 from hdphrs.node.link import NodeLink
 from hdphrs.node.process import SchedulerProcess
@@ -100,8 +99,7 @@ class Speaker:
         if self._voices.forward is None:
             for item in items:
                 if item[0] == said.TEXT:
-                    with suppress(OSError):  # nobody listens there either
-                        os.write(item[2], item[3])
+                    outlet(item[2]).offer(item[3])
         self._voices.say(items)
 
     async def relay(self) -> None:

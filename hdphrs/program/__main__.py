@@ -19,11 +19,13 @@ from hdphrs.form import OUR_FILES
 from hdphrs.program.attach import attach
 from hdphrs.room import start_thread
 from hdphrs.wire.failing import tell_end
+from hdphrs.wire.files import occupy_standard
 from hdphrs.wire.settings import LEASH_FD_VARIABLE, SEQUENTIAL_VARIABLE
 
 
 def main() -> None:
     """Attach, then become the program."""
+    occupy_standard()
     os.environ.pop("PYTHONSAFEPATH", None)
     _, path, *arguments = sys.argv
     if os.environ.pop(SEQUENTIAL_VARIABLE, None):

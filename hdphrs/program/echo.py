@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from hdphrs.protocol.paths import show_path
-from hdphrs.wire.said import ERR, LAST, OUT, Advice, Allowance, Held, LogRecord, Said, Text, Warned, Who
+from hdphrs.wire.said import ERR, LAST, Advice, Allowance, Held, LogRecord, Said, Text, Warned, Who
 
 ALIKE_S = 2.0
 """How long lines of other tasks that say the same are counted instead of shown."""
@@ -256,15 +256,3 @@ def _category(name: str) -> type[Warning]:
     module, _, attribute = name.rpartition(".")
     found = getattr(builtins if module == "builtins" else sys.modules.get(module), attribute, None)
     return found if isinstance(found, type) and issubclass(found, Warning) else UserWarning
-
-
-def write(stream: int, text: str) -> None:
-    """To the program's own stream, whatever that is just now."""
-    target = sys.stdout if stream == OUT else sys.stderr
-    if target is None:
-        return
-    try:
-        target.write(text)
-        target.flush()
-    except (OSError, ValueError, AttributeError):
-        pass  # closed, full or broken

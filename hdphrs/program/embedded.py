@@ -20,7 +20,7 @@ from hdphrs.console import say
 from hdphrs.errors import LedgerError, StartError
 from hdphrs.program.port import ProgramPort
 from hdphrs.room import how_exhausted
-from hdphrs.wire.files import out_of_the_way
+from hdphrs.wire.files import occupy_standard, out_of_the_way
 from hdphrs.wire.local import Link
 from hdphrs.wire.settings import (
     ADVICE_VARIABLE,
@@ -52,6 +52,7 @@ class EmbeddedNode:
         Raises:
             StartError: the system has no room for it.
         """
+        occupy_standard(inherited=False)
         self.slots = slots
         try:
             self._start(slots, number)

@@ -1,8 +1,9 @@
 """The thread in which a program hears its tasks, and what it lets them know that it wants to hear.
 
-What lives here: `Listener`.  The receiver of the link only puts things down here, so a slow terminal keeps no result
-waiting.  Who waits for a result shows what has come before it, in the waiting thread: so a task's words are there when
-its value is, and in a notebook below the cell that has asked for it.
+What lives here: `Listener`.  The receiver of the link only puts things down here, and no thread waits for a stream
+that nobody reads (`screen.py`), so a slow terminal keeps no result waiting.  Who waits for a result shows what has come
+before it, in the waiting thread: so a task's words are there when its value is, and in a notebook below the cell that
+has asked for it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from time import monotonic
 from typing import Any
 
 from hdphrs.api.board import FIND_BYTES_MAX
-from hdphrs.program.echo import Echo, write
+from hdphrs.program.echo import Echo
+from hdphrs.program.screen import Screen
 from hdphrs.room import PAUSE_MAX_S, try_to_start
 from hdphrs.wire import local, said
 from hdphrs.wire.said import Wanted
@@ -36,7 +38,8 @@ class Listener:
     """That of one program."""
 
     def __init__(self) -> None:
-        self._echo = Echo(write, monotonic)
+        self._screen = Screen()
+        self._echo = Echo(self._screen.put, monotonic)
         self._showing = threading.RLock()
         self._bundles: deque[bytes] = deque()
         self._come = threading.Event()
@@ -44,6 +47,11 @@ class Listener:
         self._try_s = 0.0
         """When to try again to start the thread."""
         self._dropped = 0
+        """Lines that had no place; only the receiver counts them."""
+        self._told = 0
+        """Of these; only who shows counts here, so no line is counted twice."""
+        self._is_stuck = False
+        """Nobody reads what is shown: there is no use in waiting for that."""
         self._mains: dict[bytes, None] = {}
         self._wanted = Wanted()
         self._version = 0
@@ -72,14 +80,17 @@ class Listener:
         self._come.set()
 
     def show(self, within_s: float = SHOW_S) -> None:
-        """Show what has come so far, or wait until the other thread has."""
+        """Show what has come so far, or wait until the other thread has; not much longer than so many seconds, and not
+        at all as long as nobody reads it."""
         if not self._bundles and self._thread is None:
             return
+        if self._is_stuck:
+            within_s = 0.0
         taken: deque[bool] = deque()
         try:
             taken.extend(map(self._showing.acquire, (True,), (within_s,)))  # one step: a signal handler may raise here
-            if taken[0]:
-                self._show()
+            if taken[0] and not self._show(within_s) and within_s:
+                self._is_stuck = True
         finally:
             if taken and taken[0]:
                 self._showing.release()
@@ -88,8 +99,9 @@ class Listener:
         """Nothing more comes: show the rest."""
         if (self._bundles or self._thread is not None) and self._showing.acquire(timeout=CLOSE_S):
             try:
-                self._show()
-                self._echo.end()
+                if self._show(CLOSE_S):
+                    self._echo.end()
+                    self._screen.flush(CLOSE_S)
             finally:
                 self._showing.release()
 
@@ -98,17 +110,31 @@ class Listener:
             due_s = self._echo.due_s
             self._come.wait(None if due_s is None else max(0.0, due_s - monotonic()))
             self._come.clear()
-            with self._showing:
-                self._show()
-                self._echo.tick()
+            while not self._show_now():
+                self._screen.await_room(LOOK_S)  # while others may have the lock
 
-    def _show(self) -> None:
-        while self._bundles:
+    def _show_now(self) -> bool:
+        with self._showing:
+            has_room = self._show(0.0)
+            if has_room:
+                self._echo.tick()
+                self._screen.flush(0.0)
+            return has_room
+
+    def _show(self, within_s: float) -> bool:
+        """Whether there is room for all of it, or will be in this time."""
+        end_s = monotonic() + within_s
+        while has_room := self._screen.flush(max(0.0, end_s - monotonic())):
+            self._is_stuck = False
+            if not self._bundles:
+                break
             for item in said.open_bundle(self._bundles.popleft()):
                 self._echo.hear(item)
-        dropped, self._dropped = self._dropped, 0
-        if dropped:
-            self._echo.hear(said.Held(dropped))
+            dropped = self._dropped
+            if dropped != self._told:
+                self._echo.hear(said.Held(dropped - self._told))
+                self._told = dropped
+        return has_room
 
     # ---- what it wants to hear
 

@@ -8,11 +8,13 @@ import os
 import sys
 
 from hdphrs.scheduler.process import serve
+from hdphrs.wire.files import occupy_standard
 
 
 def main() -> None:
     """Run one scheduler until its node ends it."""
     node = os.getppid()
+    occupy_standard()
     os.environ.pop("PYTHONSAFEPATH", None)
     path = os.environ.pop("HDPHRS_PROGRAM_PATH", "")
     serve(sys.argv[1:], path.split(os.pathsep), node)

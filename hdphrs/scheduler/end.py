@@ -35,9 +35,6 @@ def leave() -> NoReturn:
 def flush_streams() -> None:
     """Show what tasks have printed; where it goes may be closed, full or broken, which is no fault of theirs."""
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with suppress(OSError, ValueError, AttributeError):
             if stream is not None:
                 stream.flush()
-        except (OSError, ValueError, AttributeError):
-            with suppress(OSError, ValueError, AttributeError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

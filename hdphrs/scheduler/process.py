@@ -24,6 +24,7 @@ from io import FileIO
 from typing import NoReturn
 
 from hdphrs.api import future as fast
+from hdphrs.scheduler.streams import forgiving
 from hdphrs.wire.files import out_of_the_way
 from hdphrs.wire.local import Link
 from hdphrs.wire.page import Page
@@ -139,9 +140,7 @@ def _serve(words: Sequence[str], path: Sequence[str]) -> NoReturn:
     sys.argv = ["hdphrs.scheduler"]
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     threading.stack_size(THREAD_STACK_BYTES)
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None:
-            stream.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]
+    sys.stdout, sys.stderr = forgiving(sys.stdout), forgiving(sys.stderr)
     hub = Hub(
         Link(links[0], Tray(pipe, shared)),
         links[1],

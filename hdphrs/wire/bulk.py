@@ -33,6 +33,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from hdphrs.wire.files import beyond_standard
+
 if TYPE_CHECKING:
     from hdphrs.protocol.tasks import Payload  # the launcher does without
 
@@ -268,7 +270,7 @@ def _bulk(parts: Sequence[Buffer], size: int) -> Bulk:
 def _create() -> int | None:
     if len(_open) < DESCRIPTORS_MAX and hasattr(os, "memfd_create"):
         with suppress(OSError):
-            return os.memfd_create(BULK_NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            return beyond_standard(os.memfd_create(BULK_NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
     return None
 
 

@@ -1,7 +1,8 @@
-"""How many files, sockets and pieces of memory this process may have open.
+"""The descriptors of this process: how many it may have, and that none of ours takes the place of a standard one.
 
-What lives here: raising that bound, and which numbers descriptors of ours have.  What does not: what to say when it is
-reached (`hdphrs/room.py`).
+What lives here: raising that bound, and which numbers descriptors of ours have; the numbers 0, 1 and 2, which a process
+may find closed (`2>&-`), and a program may close at any time.  What does not: what to say when the bound is reached
+(`hdphrs/room.py`).
 """
 
 from __future__ import annotations
@@ -42,3 +43,35 @@ def out_of_the_way(descriptor: int) -> int:
         return descriptor
     os.close(descriptor)
     return copy
+
+
+STANDARD_MAX: Final = 2
+"""The standard descriptors are those from 0 up to this one."""
+
+
+def occupy_standard(*, inherited: bool = True) -> None:
+    """Open the null device for each standard descriptor that is closed, before this process opens anything else: that
+    would get the number, and whoever writes to the standard error would write there.
+
+    Args:
+        inherited: whether processes that this one starts have it too; else the descriptor is as closed to them as it
+            was here.
+    """
+    for number in range(STANDARD_MAX + 1):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened == number:
+                os.set_inheritable(number, inherited)
+            else:  # another thread of the program was faster
+                os.close(opened)
+
+
+def beyond_standard(descriptor: int) -> int:
+    """The same open file under a number that is no standard one; a program may have closed one of those meanwhile."""
+    if descriptor > STANDARD_MAX:
+        return descriptor
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, STANDARD_MAX + 1)
+    os.close(descriptor)
+    return moved

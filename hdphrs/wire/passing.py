@@ -18,6 +18,7 @@ from struct import Struct
 from typing import Any, Final
 
 from hdphrs.wire.bulk import Bulk, LostBulk
+from hdphrs.wire.files import beyond_standard
 from hdphrs.wire.framing import TOKEN
 
 RECEIVE_BYTES: Final = 1 << 16
@@ -174,7 +175,7 @@ def unload(received: Any, bulks: deque[Bulk]) -> bytes:
     data: bytes
     data, ancillary, said, _ = received
     for _, _, number in ancillary:
-        (descriptor,) = _NUMBER.unpack(number)
+        descriptor = beyond_standard(*_NUMBER.unpack(number))
         if not _CLOSE_ON_EXEC:
             os.set_inheritable(descriptor, False)
         bulks.append(Bulk.received(descriptor))

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from hdphrs.cluster.nodes import ssh_command
 from tests.cluster import sshd
 from tests.cluster.sshd import SshServer, ssh_server, unused_port
 from tests.cluster.stand_ins import JOINED, OBEDIENT, TOLD, interpreter, stand_in
-from tests.cluster.support import Run, Start, wait_until, write_program
+from tests.cluster.support import GONE_S, Run, Start, wait_until, write_program
 from tests.processes import stat
 
 pytestmark = pytest.mark.skipif(sshd.missing() is not None, reason=str(sshd.missing()))
@@ -176,3 +179,52 @@ def test_a_command_for_ssh_that_does_not_exist_is_named(start: Start, tmp_path: 
         "",
         "hdphrs: cannot start /nonexistent/ssh to reach 127.0.0.1: No such file or directory\n",
     )
+
+
+@pytest.mark.parametrize("asks", ["5", "77"])
+def test_ssh_asks_a_silent_host_whether_it_lives_unless_the_user_wants_it_otherwise(
+    server: SshServer, asks: str
+) -> None:
+    words = [*server.command().split(), *(["-o", f"ServerAliveInterval={asks}"] if asks != "5" else [])]
+    command = ssh_command(words, "127.0.0.1", "true")
+    assert subprocess.run(command, check=False).returncode == 0
+    told = subprocess.run([command[0], "-G", *command[1:]], capture_output=True, text=True, check=True).stdout
+    assert {f"serveraliveinterval {asks}", "serveralivecountmax 3", "connecttimeout 15"} <= set(told.splitlines())
+
+
+def test_ssh_whose_network_is_gone_ends_with_its_launcher(start: Start, server: SshServer, tmp_path: Path) -> None:
+    remote = stand_in(tmp_path, "remote", OBEDIENT)
+    prog = write_program(tmp_path, "print('up', flush=True); input()")
+    run = start("run", "--ssh", server.command(), "--nodes", hosts(tmp_path, remote), prog)
+    assert run.read_line() == "up"
+    (ssh,) = [pid for pid, line in run.processes().items() if line.startswith("ssh ")]
+    servers = connected_to(ssh)
+    try:
+        for pid in servers:  # nothing that the ssh sends is answered any more
+            os.kill(pid, signal.SIGSTOP)
+        run.process.kill()
+        assert wait_until(lambda: not alive(ssh), GONE_S)
+    finally:
+        for pid in servers:
+            os.kill(pid, signal.SIGCONT)
+
+
+def alive(pid: int) -> bool:
+    return (stat(pid) or "Z")[0] != "Z"
+
+
+def connected_to(ssh: int) -> set[int]:
+    """The processes of the server that serve this client: those that have its connection open."""
+    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    mine = sockets(ssh)
+    theirs = {(row[2], row[1]) for row in rows if f"socket:[{row[9]}]" in mine}
+    far = {f"socket:[{row[9]}]" for row in rows if (row[1], row[2]) in theirs}
+    return {int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and sockets(entry.name) & far}
+
+
+def sockets(pid: int | str) -> set[str]:
+    found = set()
+    with suppress(OSError):
+        for entry in Path(f"/proc/{pid}/fd").iterdir():
+            found.add(os.readlink(entry))
+    return found

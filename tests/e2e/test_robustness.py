@@ -123,8 +123,7 @@ def test_a_launcher_that_dies_while_nodes_are_missing_takes_them_along(cluster: 
     process = cluster.start("--nodes", hosts, "--ssh", silent_ssh, program)
     eventually(lambda: len(cluster.nodes()) >= 2, DEADLINE_S, "two nodes")
     os.kill(process.pid, signal.SIGKILL)
-    eventually(lambda: not cluster.nodes() and not cluster.schedulers(), 4, "the end of nodes and schedulers")
-    cluster.kill_rest()
+    eventually(lambda: not cluster.processes(), 4, "the end of nodes and schedulers, and of what stands in for ssh")
 
 
 @pytest.mark.parametrize("case", ["fork", "late", "pickling"])

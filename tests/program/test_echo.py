@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hdphrs.program import echo as echoing
-from hdphrs.program.echo import ALIKE_S, HELD_S, LINES_MAX, LINES_PER_S, ONCE_MAX, Echo, paragraphs, write
+from hdphrs.program.echo import ALIKE_S, HELD_S, LINES_MAX, LINES_PER_S, ONCE_MAX, Echo, paragraphs
 from hdphrs.wire.said import ERR, LAST, OUT, Advice, Held, LogRecord, Text, Warned, Who
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "x.py", line 1, in f\n    1 / 0\nZeroDivisionError: no\n'
@@ -205,13 +205,3 @@ def test_advice_is_given_once_of_each_kind(echo: Shown) -> None:
     for sentence in ("first", "second"):
         echo.hear(Advice("small", sentence))
     assert echo.err == "hdphrs: advice: first\n"
-
-
-def test_broken_stream_disturbs_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Broken:
-        def write(self, text: str) -> None:
-            raise BrokenPipeError
-
-    for stream in (Broken(), None, object()):
-        monkeypatch.setattr("sys.stdout", stream)
-        write(OUT, "text\n")
