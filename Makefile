@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check types style unit bench spin mutants explore sim fuzz cover compiled prove docs clean bench-peers
+.PHONY: setup demo test check types style unit bench spin mutants explore sim fuzz cover compiled killed prove docs clean bench-peers
 
 setup: .venv/ready
 
@@ -64,6 +64,10 @@ compiled: setup
 	@headers=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))'); test -e $$headers/Python.h || \
 	    { apt-get update && apt-get install -y --no-install-recommends lib$$(basename $$headers)-dev; }
 	$(BIN)/python -m tests.compiled
+
+# Twenty runs of a minute whose schedulers are all killed once a second; the tests have a share of it.
+killed: setup
+	$(BIN)/python -m tests.e2e.all_killed --seeds 0..19 --seconds 60
 
 prove: spin explore sim mutants fuzz cover compiled
 

@@ -32,7 +32,7 @@ class Seal:
         self._where = where
         self._key = key
         self._complain = complain
-        self.unsigned = 0
+        self.unsigned: int = 0
         """Entries that were not believed, because they were not signed with the key."""
 
     def close(self, entry: Entry) -> bytes:

@@ -1,7 +1,8 @@
 """Nodes that are cut off from the root for longer than silence counts as death, and come back; as real processes.
 
 Between the root and one other node stands a process that passes on what they say.  While it is stopped nothing passes,
-either way, and no connection ends: as when the network is gone.
+either way, and no connection ends: as when the network is gone.  The node is of another host, behind an ssh that goes
+nowhere: between hosts there is TLS, which may be passed on, where the nodes of one host refuse to be relayed.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from pathlib import Path
 from subprocess import Popen
 
 import pytest
@@ -19,6 +19,10 @@ from tests.e2e.harness import GONE_S, SOON_S, Cluster, eventually, written
 from tests.processes import gone, send
 
 pytestmark = pytest.mark.slow
+
+ELSEWHERE = "127.0.0.2"
+NODE_THERE = f"[{ELSEWHERE}] hdphrs: this node ({ELSEWHERE})"
+"""How its lines begin."""
 
 LOST = "has lost the root node; it tries to join again, as a new node, for at most"
 
@@ -100,13 +104,14 @@ PROGRAM = """
 """
 
 
-def node_behind_a_relay(cluster: Cluster) -> Path:
-    """Writes a hosts file for a root and one such node; relays write their process ids into the file `relays`."""
+def node_behind_a_relay(cluster: Cluster) -> tuple[object, ...]:
+    """The options for a root and one such node; relays write their process ids into the file `relays`."""
     script = cluster.write(NODE.replace("FILE", repr(str(cluster.folder / "relays"))), "node.py")
     python = write_executable(cluster.folder / "python", f'#!/bin/sh\nexec {sys.executable} {script} "$@"\n')
     hosts = cluster.folder / "hosts"
-    hosts.write_text(f"localhost slots=1\nlocalhost slots=1 python={python}\n")
-    return hosts
+    hosts.write_text(f"localhost slots=1\n{ELSEWHERE} slots=1 python={python}\n")
+    ssh = write_executable(cluster.folder / "to", '#!/bin/sh\nshift\nexec sh -c "$*"\n')
+    return "--nodes", hosts, "--ssh", ssh
 
 
 def said(process: Popen[str], what: str) -> str:
@@ -127,16 +132,16 @@ def begin(cluster: Cluster, *options: object, nodes: int, rounds: int = 1) -> Po
 
 
 def test_node_that_is_cut_off_both_ways_joins_again_and_works_as_often_as_that_happens(cluster: Cluster) -> None:
-    process = begin(cluster, "--nodes", node_behind_a_relay(cluster), nodes=2, rounds=2)
+    process = begin(cluster, *node_behind_a_relay(cluster), nodes=2, rounds=2)
     assert process.stdout is not None
     (relay,) = map(int, written(cluster.folder / "relays"))
     for back in (2, 3):
         os.kill(relay, signal.SIGSTOP)
         try:
-            assert said(process, LOST) == f"hdphrs: this node (localhost) {LOST} 600 s\n"
+            assert said(process, LOST) == f"{NODE_THERE} {LOST} 600 s\n"
         finally:
             os.kill(relay, signal.SIGCONT)
-        said(process, f"hdphrs: this node (localhost) has joined again, as node {back}")
+        said(process, f"{NODE_THERE} has joined again, as node {back}")
         assert process.stdout.readline() == "[9]\n"
         assert process.stdout.readline() == ("begun\n" if back == 2 else "")
     assert cluster.finish().returncode == 0
@@ -158,12 +163,12 @@ def test_root_that_is_stopped_for_too_long_gets_its_nodes_back(cluster: Cluster)
 
 
 def test_node_that_may_not_come_back_ends_when_it_has_lost_the_root(cluster: Cluster) -> None:
-    process = begin(cluster, "--nodes", node_behind_a_relay(cluster), "--rejoin-for", 0, nodes=2)
+    process = begin(cluster, *node_behind_a_relay(cluster), "--rejoin-for", 0, nodes=2)
     node = cluster.nodes()[1]
     (relay,) = map(int, written(cluster.folder / "relays"))
     os.kill(relay, signal.SIGSTOP)
     try:
-        assert said(process, "it has lost") == "hdphrs: this node (localhost) ends: it has lost the root node\n"
+        assert said(process, "it has lost") == f"{NODE_THERE} ends: it has lost the root node\n"
         eventually(lambda: gone(node), GONE_S, "the end of the node")
     finally:
         send(relay, signal.SIGCONT)
@@ -172,13 +177,13 @@ def test_node_that_may_not_come_back_ends_when_it_has_lost_the_root(cluster: Clu
 
 
 def test_node_gives_up_when_its_time_is_over_and_says_why(cluster: Cluster) -> None:
-    process = begin(cluster, "--nodes", node_behind_a_relay(cluster), "--rejoin-for", 2, nodes=2)
+    process = begin(cluster, *node_behind_a_relay(cluster), "--rejoin-for", 2, nodes=2)
     node = cluster.nodes()[1]
     (relay,) = map(int, written(cluster.folder / "relays"))
     os.kill(relay, signal.SIGSTOP)
     try:
         assert f"{LOST} 2 s\n" in said(process, LOST)
-        assert said(process, "could not").startswith("hdphrs: this node could not join the root within ")
+        assert said(process, "could not").startswith(f"[{ELSEWHERE}] hdphrs: this node could not join the root within ")
         eventually(lambda: gone(node), GONE_S, "the end of the node")
     finally:
         send(relay, signal.SIGCONT)
@@ -188,14 +193,14 @@ def test_node_gives_up_when_its_time_is_over_and_says_why(cluster: Cluster) -> N
 
 @pytest.mark.parametrize("order", [signal.SIGTERM, signal.SIGUSR1])
 def test_cut_off_node_that_is_told_to_go_goes_at_once(cluster: Cluster, order: signal.Signals) -> None:
-    process = begin(cluster, "--nodes", node_behind_a_relay(cluster), nodes=2)
+    process = begin(cluster, *node_behind_a_relay(cluster), nodes=2)
     node = cluster.nodes()[1]
     (relay,) = map(int, written(cluster.folder / "relays"))
     os.kill(relay, signal.SIGSTOP)
     try:
         said(process, LOST)
         os.kill(node, order)
-        assert said(process, "told to") == f"hdphrs: this node (localhost) ends: it was told to, by {order.name}\n"
+        assert said(process, "told to") == f"{NODE_THERE} ends: it was told to, by {order.name}\n"
         eventually(lambda: gone(node), GONE_S, "the end of the node")
     finally:
         send(relay, signal.SIGCONT)
@@ -206,7 +211,7 @@ def test_cut_off_node_that_is_told_to_go_goes_at_once(cluster: Cluster, order: s
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
 def test_cut_off_node_ends_with_the_run_without_a_word(cluster: Cluster, end: signal.Signals) -> None:
     """The launcher lets go of its leash, whether the run ends or the launcher dies."""
-    process = begin(cluster, "--nodes", node_behind_a_relay(cluster), nodes=2)
+    process = begin(cluster, *node_behind_a_relay(cluster), nodes=2)
     (relay,) = map(int, written(cluster.folder / "relays"))
     os.kill(relay, signal.SIGSTOP)
     said(process, LOST)
