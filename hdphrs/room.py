@@ -71,7 +71,8 @@ def say_no_room(what: str, error: BaseException) -> None:
 
 
 def wait_for_room(start: Callable[[], T], what: str, within_s: float = PATIENCE_S) -> T:
-    """Call `start` until there is room; blocks.
+    """Call `start` until there is room; blocks.  That this process has too many files open is not waited for: nothing
+    but this process changes that.
 
     Args:
         start: starts a process or thread, or raises.
@@ -88,7 +89,8 @@ def wait_for_room(start: Callable[[], T], what: str, within_s: float = PATIENCE_
         try:
             return start()
         except (OSError, RuntimeError, MemoryError) as error:
-            if not lacks_room(error) or monotonic() + pause_s > end_s:
+            is_own_bound = isinstance(error, OSError) and error.errno == errno.EMFILE
+            if is_own_bound or not lacks_room(error) or monotonic() + pause_s > end_s:
                 raise
             if not said:
                 said = True

@@ -69,9 +69,10 @@ def test_it_is_given_up_after_a_while(slept: list[float]) -> None:
     assert max(slept) == PAUSE_MAX_S
 
 
-def test_other_errors_are_raised_at_once(slept: list[float]) -> None:
-    with pytest.raises(FileNotFoundError):
-        wait_for_room(failing(1, of_system(errno.ENOENT)), "another process")
+@pytest.mark.parametrize("number", [errno.ENOENT, errno.EMFILE])
+def test_what_does_not_pass_by_itself_is_raised_at_once(slept: list[float], number: int) -> None:
+    with pytest.raises(OSError, match=os.strerror(number)):
+        wait_for_room(failing(1, of_system(number)), "another process")
     assert slept == []
 
 

@@ -42,7 +42,10 @@ def begin() -> NoReturn:
         forks = sys.platform == "linux" and has_room() and settings.program_archive is None
         status = live(settings, forks=forks)
     except HdphrsError as error:
-        say(str(error))
+        if isinstance(error.__cause__, OSError | MemoryError):
+            _tell_end(settings, error)
+        else:
+            say(str(error))
         status = 1
     except BaseException as error:
         _tell_end(settings, error)

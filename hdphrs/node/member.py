@@ -7,6 +7,7 @@ as a new node, with new schedulers, for as long as `--rejoin-for` says (decision
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 from collections.abc import Callable
@@ -114,6 +115,7 @@ class Member:
                 return halt
             if self._comeback.lose(trio.current_time(), member_s):
                 self._say(f"{_told(halt)}; it tries to join again, as a new node, for at most {within_s:g} s")
+            gc.collect()  # the old page is part of cycles, and the root would read it for the new one
             page, processes = start_crew(self._settings)
 
     async def _life(self, page: Page, processes: list[SchedulerProcess]) -> tuple[Halt, float]:

@@ -55,6 +55,12 @@ CALL_TASKS: Final = frozenset(
 HELD_MAX: Final = 16
 """Exceptions that wait; what comes then is dropped."""
 
+ENDED: Final = (
+    "the task that has installed it has ended; to limit a task, use @hdphrs.task(timeout=...), and to limit a wait, "
+    "future.get(timeout=...)"
+)
+"""Why an exception is dropped, mostly."""
+
 AGAIN_S: Final = 1e-3
 """After so long it is looked whether a task's own code runs, if one runs that something is held for."""
 
@@ -135,7 +141,7 @@ class Handlers:
         for one in list(self.held):
             owner, error = one
             if self._has_ended(owner) and self._take(one):
-                self._drop(error)
+                self._drop(error, ENDED)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         """Stands for the handlers of all signals."""
@@ -157,8 +163,11 @@ class Handlers:
             handler(number, frame)
         except BaseException as error:
             whose = task if owner is None else owner
-            if whose is None or len(self.held) >= HELD_MAX:
-                self._drop(error)
+            if whose is None:
+                self._drop(error, "no task runs here")
+                return
+            if len(self.held) >= HELD_MAX:
+                self._drop(error, f"{HELD_MAX} others wait for their tasks")
                 return
             self.held.append((whose, error))
             with self._starting:
@@ -193,11 +202,8 @@ class Handlers:
         """Whether this task may get what a handler of that one raises."""
         return owner is None or owner is task or is_below(task, owner) or self._has_ended(owner)
 
-    def _drop(self, error: BaseException) -> None:
-        say(
-            f"dropped what a signal handler has raised ({reason(error)}): the task that has installed it has ended; "
-            "to limit a task, use @hdphrs.task(timeout=...), and to limit a wait, future.get(timeout=...)"
-        )
+    def _drop(self, error: BaseException, why: str) -> None:
+        say(f"dropped what a signal handler has raised ({reason(error)}): {why}")
 
     def _fork(self) -> None:
         """A child of a task has no tasks."""

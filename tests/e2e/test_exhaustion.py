@@ -139,7 +139,7 @@ def test_other_node_that_is_interrupted_leaves_and_the_answer_is_right(cluster: 
 
 
 @pytest.mark.parametrize("idle", [True, False])
-def test_scheduler_that_is_interrupted_is_replaced_or_its_task_is(cluster: Cluster, idle: bool) -> None:
+def test_scheduler_that_is_interrupted_goes_on_or_its_task_is_interrupted(cluster: Cluster, idle: bool) -> None:
     """In a task it is a KeyboardInterrupt, as in any program; the task has it as its outcome."""
     source = """
         import os, signal, time
@@ -164,8 +164,11 @@ def test_scheduler_that_is_interrupted_is_replaced_or_its_task_is(cluster: Clust
     completed = cluster.run(cluster.write(source), idle, python=True, deadline_s=3 * SOON_S)
     assert (completed.returncode, completed.stdout) == (0, f"{True if idle else 'interrupted'}\n1\n"), completed.stderr
     lines = completed.stderr.splitlines()
-    assert all(line.startswith("hdphrs: ") for line in lines), completed.stderr
-    assert ["was killed by SIGINT" in line for line in lines] == [True] * idle, completed.stderr
+    if idle:
+        what = "dropped what a signal handler has raised (KeyboardInterrupt: ): no task runs here"
+        assert lines == [f"[localhost:1 interrupt 0] hdphrs: {what}"]
+    else:
+        assert lines == []
 
 
 @pytest.mark.parametrize("files", [21, 22, 24, 30])

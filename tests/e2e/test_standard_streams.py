@@ -284,8 +284,9 @@ def test_what_a_node_logs_is_a_line_of_ours(cluster: Cluster) -> None:
         """
     )
     process = cluster.start("--local-nodes", 2, "--cores", 1, program)
-    for port in eventually(lambda: listening(cluster.nodes()), DEADLINE_S, "the ports of two nodes"):
-        with socket.create_connection(("127.0.0.1", port)) as stranger:
+    for name in eventually(lambda: listening(cluster.nodes()), DEADLINE_S, "the sockets of two nodes"):
+        with socket.socket(socket.AF_UNIX) as stranger:
+            stranger.connect(name)
             stranger.sendall(b"GET / HTTP/1.0\r\n\r\n" * 10)
             while stranger.recv(1 << 16):
                 pass
@@ -298,14 +299,15 @@ def test_what_a_node_logs_is_a_line_of_ours(cluster: Cluster) -> None:
     assert all(line.startswith("hdphrs: ") for line in lines), lines
 
 
-def listening(pids: list[int]) -> list[int]:
-    """The ports on which these two processes listen, if both do."""
+def listening(pids: list[int]) -> list[bytes]:
+    """The abstract names of the sockets on which these two processes listen, if both do."""
     mine = set()
     for pid in pids:
         mine |= {os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir() if entry.is_symlink()}
-    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    ports = [int(row[1].split(":")[1], 16) for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in mine]
-    return ports if len(ports) >= 2 else []
+    rows = [row.split() for row in Path("/proc/net/unix").read_text().splitlines()[1:]]
+    listens = "00010000"
+    names = [row[7] for row in rows if row[3] == listens and f"socket:[{row[6]}]" in mine]
+    return [b"\0" + name.removeprefix("@").encode() for name in names] if len(names) >= 2 else []
 
 
 @pytest.mark.slow

@@ -55,6 +55,7 @@ def test_what_pickles_is_imported_only_where_user_code_runs() -> None:
         "scheduler/bundles.py",
         "scheduler/export.py",
         "scheduler/finds.py",
+        "scheduler/handlers.py",
         "scheduler/hub.py",
         "scheduler/keep.py",
         "scheduler/port.py",
