@@ -39,11 +39,12 @@ class Coroner:
         self._suspects: dict[bytes, int] = {}
         """How often the tasks at these paths may have been the one that wrote into a link."""
 
-    def inquire(self, scheduler: Scheduler) -> tuple[str, SchedulerDied]:
+    def inquire(self, scheduler: Scheduler, others: Iterable[Scheduler] = ()) -> tuple[str, SchedulerDied]:
         """A line for the user, and what the core is to hear.
 
         Args:
             scheduler: has been reaped, and all that it said has been heard.
+            others: the schedulers of the node besides; some may have ended too.
         """
         process = scheduler.process
         fault = scheduler.fault
@@ -79,6 +80,11 @@ class Coroner:
         crash = Crash(self._host, process.pid, how, arguments, scheduler.speaker.errors.text(), cause)
         stubborn = scheduler.stubborn
         suspect = read_of or (left.task.path if running is None else running.task.path) or None
+        if may_be_outside:
+            for other in others:
+                if is_from_outside(other.process):
+                    scheduler.fellows.append(_task_of(other))
+                    other.fellows.append(suspect)
         blameless = stubborn is not None or (fault is not None and fault.forgiven and self._is_forgiven(suspect))
         if may_be_outside and self._is_outside(scheduler, suspect):
             doing += ", which is not to blame"
@@ -103,7 +109,8 @@ class Coroner:
     def _is_outside(self, scheduler: Scheduler, suspect: bytes | None) -> bool:
         """Whether something else than the task at this path has killed it; None if no task did anything there."""
         now_s = perf_counter()
-        is_outside = self._suspicion.is_outside(suspect, now_s, max(0.0, now_s - scheduler.ready_s))
+        lived_s = max(0.0, now_s - scheduler.ready_s)
+        is_outside = self._suspicion.is_outside(suspect, now_s, lived_s, scheduler.fellows)
         return is_outside and suspect is not None
 
     def _most_suspect(self, scheduler: Scheduler, serials: Sequence[int]) -> int:
@@ -142,3 +149,11 @@ def _remember(paths: dict[bytes, int], path: bytes, times: int) -> None:
     paths[path] = times
     if len(paths) > REMEMBERED_MAX:
         del paths[next(iter(paths))]
+
+
+def _task_of(scheduler: Scheduler) -> bytes | None:
+    """The path of the task that runs, or last ran, in a scheduler, as far as its node knows; None if there is none."""
+    serial = scheduler.process.line.running
+    if (spark := scheduler.handed.get(serial)) is not None:
+        return spark.task.path
+    return ended.task.path if (ended := scheduler.ended.get(serial)) is not None else None

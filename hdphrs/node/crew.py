@@ -447,7 +447,7 @@ class Crew:
         self._books.bury(scheduler.origin, process.line)
         self.figures.bury(process.number, process.line)
         scheduler.kill()
-        what, death = self._coroner.inquire(scheduler)
+        what, death = self._coroner.inquire(scheduler, self._schedulers.values())
         if (label := process.line.unpickles).reading is Reading.FIND:
             self._close(label.path)
         scheduler.forget()

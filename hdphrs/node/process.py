@@ -103,6 +103,19 @@ class SchedulerProcess:
         """Its process id."""
         return self.process.pid
 
+    def status(self) -> int | None:
+        """Its exit status if it has ended, -N if signal N ended it; it is not reaped."""
+        known = self.process.returncode
+        if known is not None or not hasattr(os, "waitid"):
+            return known
+        try:
+            ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:  # somebody else reaps it just now
+            return None
+        if ended is None:
+            return None
+        return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+
     def how_it_ended(self) -> str:
         """For people; it must have been waited for."""
         status = self.process.returncode

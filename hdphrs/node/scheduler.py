@@ -78,6 +78,8 @@ class Scheduler:
         self.began_s: float = perf_counter()
         self.ready_s: float = inf
         """When it was started, and when it was ready."""
+        self.fellows: list[bytes | None] = []
+        """Of the schedulers that were killed at the same moment, the paths of their tasks; None for none."""
         self.handed: dict[int, Spark] = {}
         """By serial, what it has got and not answered."""
         self.ended: dict[int, Ended] = {}

@@ -107,11 +107,11 @@ class Starts:
 
 
 def is_from_outside(process: SchedulerProcess) -> bool:
-    """Whether a process that has been reaped may have been killed by something else."""
-    return process.process.returncode in OUTSIDE
+    """Whether a process has ended, and may have been killed by something else."""
+    return process.status() in OUTSIDE
 
 
 def _end(process: SchedulerProcess) -> End:
-    if process.process.returncode == NO_ROOM_STATUS:
+    if process.status() == NO_ROOM_STATUS:
         return End.NO_ROOM
     return End.KILLED if is_from_outside(process) else End.FAILED

@@ -4,20 +4,30 @@ What lives here: `Suspicion`, which decides it from what else has been killed on
 does not say who has sent a SIGKILL: it may have been the task itself, or a person, a supervisor of the host, a program
 that tests failures.  Such a kill is charged to the task, unless
 
-- schedulers that ran other tasks, or none, were killed too within `WINDOW_S`: something else kills schedulers here, and
-- at the rate of those kills chance may well have hit this task as often as it was hit, and
-- the task has not been hit `SPARED_MAX` times since it has last got on.
+- a scheduler that ran no task was killed within `IDLE_S`: no task does that, so something else kills schedulers; or
+- a scheduler that ran another task was killed at the same moment, which counts `TOGETHER_MAX` times until the task gets
+  on; or
+- schedulers that ran other tasks were killed within `WINDOW_S`, and at the rate of those kills chance may well have hit
+  this task as often as it was hit, which counts `SPARED_MAX` times until it gets on.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
 from typing import Final
 
 WINDOW_S: Final = 10.0
 """For how long a kill tells that something else kills schedulers here."""
+
+IDLE_S: Final = 2.0
+"""For how long the kill of a scheduler that ran no task tells so for certain."""
+
+TOGETHER_MAX: Final = 16
+"""Kills that are not charged to a task, one after the other, because others were killed at the same moment: tasks that
+kill their processes may do so at the same moment, too."""
 
 OTHERS_MIN: Final = 2
 """Kills of schedulers that ran something else, in that time, from which on it is believed."""
@@ -40,6 +50,8 @@ class _Record:
     kills: int = 0
     lived_s: float = 0.0
     """How long all those processes had been ready."""
+    together: int = 0
+    """Kills at the same moment as others, which are in neither of these."""
 
 
 class Suspicion:
@@ -59,23 +71,32 @@ class Suspicion:
         """Whether there is a task for which it matters that it gets on."""
         return bool(self._records)
 
-    def is_outside(self, path: bytes | None, now_s: float, lived_s: float) -> bool:
+    def is_outside(
+        self, path: bytes | None, now_s: float, lived_s: float, fellows: Sequence[bytes | None] = ()
+    ) -> bool:
         """A scheduler was killed by a signal: whether something else than its task has done it.
 
         Args:
             path: of the task that it ran, or that had left behind what ran there; None if there was none.
             now_s: when it was killed, by any clock that goes on.
             lived_s: for how long it had been ready.
+            fellows: the same path of each scheduler that was killed at the same moment.
         """
         while self._kills and self._kills[0][0] < now_s - WINDOW_S:
             self._kills.popleft()
         others = [at_s for at_s, other in self._kills if _is_other(path, other)]
+        is_certain = None in fellows or any(
+            other is None and at_s >= now_s - IDLE_S for at_s, other in reversed(self._kills)
+        )
         self._kills.append((now_s, path))
-        if path is None:
+        if path is None or is_certain:
             return True
         record = self._records.setdefault(path, _Record())
         if len(self._records) > SUSPECTS_MAX:
             del self._records[next(iter(self._records))]
+        if record.together < TOGETHER_MAX and any(_is_other(path, other) for other in fellows):
+            record.together += 1
+            return True
         record.kills += 1
         record.lived_s += lived_s
         if len(others) < OTHERS_MIN or record.kills > SPARED_MAX:

@@ -30,6 +30,7 @@ def processless() -> Iterator[Scheduler]:
     errors, writing = os.pipe()
     os.close(writing)
     tray = FileIO(os.devnull)
+    ended = SimpleNamespace(returncode=STATUS, kill=lambda: None)
     process = SimpleNamespace(
         work=ours,
         tray=tray,
@@ -38,8 +39,9 @@ def processless() -> Iterator[Scheduler]:
         output=None,
         pid=1,
         number=0,
-        process=SimpleNamespace(returncode=STATUS, kill=lambda: None),
+        process=ended,
         how_it_ended=lambda: f"exited with status {STATUS}",
+        status=lambda: ended.returncode,
     )
     with ours, theirs, tray:
         yield Scheduler(Origin(0), cast(SchedulerProcess, process), Voices("host", Streams.NONE))

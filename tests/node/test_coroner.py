@@ -249,3 +249,22 @@ def test_task_that_is_charged_already_runs_apart_and_is_charged_for_nothing_but_
         assert copy is not None
         charged.append(copy[0].slot)
     assert charged == [3, 1, 2, 1]
+
+
+def test_schedulers_that_are_killed_at_the_same_moment_excuse_each_other_whichever_is_reaped_first() -> None:
+    here = Coroner("here", 2)
+    with processless() as one, processless() as two:
+        for scheduler, path in ((one, b"a"), (two, b"b")):
+            handed(scheduler, 1, path)
+            scheduler.process.line.run(1, careful=False, again=False)
+            scheduler.process.process.returncode = -signal.SIGKILL
+        assert here.inquire(one, [two])[1].blameless
+        assert here.inquire(two)[1].blameless
+
+
+def test_scheduler_that_has_ended_by_itself_at_the_same_moment_excuses_none() -> None:
+    with processless() as one, processless() as two:
+        handed(one, 1, b"a")
+        one.process.line.run(1, careful=False, again=False)
+        one.process.process.returncode = -signal.SIGKILL
+        assert not Coroner("here", 2).inquire(one, [two])[1].blameless

@@ -50,8 +50,7 @@ class Starting:
 
 def ended(status: int, number: int = 0) -> Any:
     """A process that has ended so."""
-    process = SimpleNamespace(returncode=status)
-    return SimpleNamespace(number=number, process=process, how_it_ended=lambda: f"ended with {status}")
+    return SimpleNamespace(number=number, status=lambda: status, how_it_ended=lambda: f"ended with {status}")
 
 
 def pause_s(one: Starts, status: int, *, ready: bool = False, lived_s: float = 0.2) -> float:

@@ -8,7 +8,7 @@ from math import exp
 
 import pytest
 
-from hdphrs.node.suspicion import OTHERS_MIN, SPARED_MAX, WINDOW_S, Suspicion, chance_of
+from hdphrs.node.suspicion import IDLE_S, OTHERS_MIN, SPARED_MAX, TOGETHER_MAX, WINDOW_S, Suspicion, chance_of
 
 ATTEMPTS = 3
 """As many charges end a task."""
@@ -52,6 +52,28 @@ def test_schedulers_that_are_killed_while_they_run_nothing_excuse_a_task() -> No
     for _ in range(OTHERS_MIN):
         suspicion.is_outside(None, 0.0, 0.0)
     assert suspicion.is_outside(b"a", 0.0, 0.5)
+
+
+def test_task_is_excused_while_schedulers_are_killed_that_run_nothing_however_quickly_and_often_it_is_hit() -> None:
+    """On a busy host schedulers take nearly as long to start as they are let live: few have a task, none for long."""
+    suspicion = Suspicion(4)
+    for n in range(100):
+        suspicion.is_outside(None, float(n), 0.0)
+        assert suspicion.is_outside(b"a", n + IDLE_S / 2, 0.001)
+    assert not suspicion.is_outside(b"a", 100 + 2 * WINDOW_S, 0.001)
+
+
+def test_task_is_excused_by_schedulers_that_are_killed_at_the_same_moment_until_it_should_have_got_on() -> None:
+    suspicion = Suspicion(2)
+    assert suspicion.is_outside(b"a", 0.0, 0.001, [None])
+    assert all(suspicion.is_outside(b"a", float(n), 0.001, [b"b"]) for n in range(TOGETHER_MAX))
+    assert not suspicion.is_outside(b"a", 99.0, 0.001, [b"b"])
+    suspicion.got_on(b"ab")
+    assert suspicion.is_outside(b"a", 100.0, 0.001, [b"b"])
+
+
+def test_task_is_not_excused_by_an_ancestor_that_is_killed_at_the_same_moment() -> None:
+    assert not Suspicion(2).is_outside(b"ab", 0.0, 0.001, [b"a"])
 
 
 @pytest.mark.parametrize("tasks", [2, 4, 100])
