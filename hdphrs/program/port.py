@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from hdphrs.api import seeds
@@ -53,16 +54,24 @@ KINDS_MAX = 1024
 
 
 class _Bell:
-    """Any thread may ring."""
+    """Any thread may ring.
+
+    It waits in one step.  What a signal handler raises in the midst of a `threading.Condition`, on which semaphores and
+    events wait, may become a `RuntimeError`, here or in the thread that rings: the lock is not taken again, but let go.
+    """
 
     def __init__(self) -> None:
-        self._rung = threading.Semaphore(0)
+        self._rung: SimpleQueue[None] = SimpleQueue()
 
     def ring(self) -> None:
-        self._rung.release()
+        self._rung.put(None)
 
     def wait(self, for_s: float | None = None) -> bool:
-        return self._rung.acquire(timeout=for_s)
+        try:
+            self._rung.get(timeout=for_s)
+        except Empty:
+            return False
+        return True
 
 
 class ProgramPort:
