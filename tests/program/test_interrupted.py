@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from hdphrs.api.future import AWAY, Future
 from hdphrs.api.waiting import as_completed, get_any, scope, wait
 from hdphrs.errors import Cancelled
 from hdphrs.program.calls import Kind
+from hdphrs.program.port import ProgramPort
 from hdphrs.protocol.paths import index_of
 from hdphrs.wire import local
 from hdphrs.wire.items import pack_outcome, unpack_task
@@ -310,6 +312,22 @@ def test_bell_that_is_interrupted_anywhere_in_its_wait_can_be_rung(node: Answeri
         if not again:
             break
     assert at > 1
+
+
+def test_start_that_is_interrupted_anywhere_in_its_wait_can_be_called_again() -> None:
+    """Also in the standard library."""
+    ours, theirs = socket.socketpair()
+    node = local.Link(theirs)
+    port = ProgramPort(local.Link(ours), describe_loss=lambda: "it is gone")
+    port._sender.start()
+    port._receiver.start()
+    with handler():
+        for at in range(1, 20):
+            assert interrupted(port.start, at, also=threading.__file__)
+    node.send([local.READY, True, False])
+    assert outcome(port.start) is None
+    theirs.close()
+    port.release()
 
 
 def test_scope_that_is_interrupted_anywhere_leaves_futures_that_are_full(attached: Answering) -> None:
