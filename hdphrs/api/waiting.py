@@ -7,7 +7,7 @@ place by whoever waits for it, as `get` does; the others ring a bell when they a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 from time import monotonic
 from types import TracebackType
@@ -128,9 +128,19 @@ def get_any(futures: Iterable[Future[T]], *, timeout: float | None = None) -> T:
         UsageError: there are no futures, or `timeout` is no number of seconds.
         Cancelled: the calling task is about to end.
     """
-    for future in _completed(futures, None if timeout is None else Limit("get_any", timeout)):
-        return get(future)
-    raise UsageError("get_any: there is no future to wait for")
+    future = first_full(futures, None if timeout is None else Limit("get_any", timeout))
+    if future is None:
+        raise UsageError("get_any: there is no future to wait for")
+    return get(future)
+
+
+def first_full(futures: Iterable[Future[T]], limit: Limit | None = None) -> Future[T] | None:
+    """The first that is full, after a wait if need be; None if there are no futures."""
+    completed = _completed(futures, limit)
+    try:
+        return next(completed, None)
+    finally:
+        completed.close()  # not when it is dropped: what a signal handler raises then is lost
 
 
 def await_one(future: Future[Any], timeout: float) -> None:
@@ -144,7 +154,7 @@ def await_one(future: Future[Any], timeout: float) -> None:
         raise (error if function is None else limit.error(f"task {name_of(function)} has")) from None
 
 
-def _completed(futures: Iterable[Future[T]], limit: Limit | None) -> Iterator[Future[T]]:
+def _completed(futures: Iterable[Future[T]], limit: Limit | None) -> Generator[Future[T], None, None]:
     untaken: list[Future[T]] = []
     taken: deque[Future[T]] = deque()
     for future in dict.fromkeys(futures):

@@ -89,7 +89,7 @@ class Listener:
         taken: deque[bool] = deque()
         try:
             taken.extend(map(self._showing.acquire, (True,), (within_s,)))  # one step: a signal handler may raise here
-            if taken[0] and not self._show(within_s) and within_s:
+            if taken[0] and self._has_something and not self._show(within_s) and within_s:
                 self._is_stuck = True
         finally:
             if taken and taken[0]:
@@ -112,6 +112,11 @@ class Listener:
             self._come.clear()
             while not self._show_now():
                 self._screen.await_room(LOOK_S)  # while others may have the lock
+
+    @property
+    def _has_something(self) -> bool:
+        """To show; mostly not, and then the streams need not be asked whether there is room."""
+        return bool(self._bundles) or not self._screen.is_empty or self._dropped != self._told
 
     def _show_now(self) -> bool:
         with self._showing:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from hdphrs.api import seeds
@@ -43,6 +44,9 @@ FAREWELL_S = 2.0
 PART_S = 0.5
 """How long it waits then for what tasks have said."""
 
+LOOK_S = 0.05
+"""How often a thread that waits for the beginning of a run looks whether another has been told of it."""
+
 CLOSED = (
     "this program has closed or replaced the descriptor of its link to the root node, and lost all its tasks by that; "
     "close only descriptors that the program has opened itself: os.closerange closes those of libraries too"
@@ -53,16 +57,24 @@ KINDS_MAX = 1024
 
 
 class _Bell:
-    """Any thread may ring."""
+    """Any thread may ring.
+
+    It waits in one step.  What a signal handler raises in the midst of a `threading.Condition`, on which semaphores and
+    events wait, may become a `RuntimeError`, here or in the thread that rings: the lock is not taken again, but let go.
+    """
 
     def __init__(self) -> None:
-        self._rung = threading.Semaphore(0)
+        self._rung: SimpleQueue[None] = SimpleQueue()
 
     def ring(self) -> None:
-        self._rung.release()
+        self._rung.put(None)
 
     def wait(self, for_s: float | None = None) -> bool:
-        return self._rung.acquire(timeout=for_s)
+        try:
+            self._rung.get(timeout=for_s)
+        except Empty:
+            return False
+        return True
 
 
 class ProgramPort:
@@ -99,7 +111,8 @@ class ProgramPort:
         self._receiver = threading.Thread(target=self._receive, name="hdphrs-receiver", daemon=True)
         self._indices = seeds.indices if number == 0 else Indices()
         self._number = number
-        self._begun = threading.Event()
+        self._may_begin = False
+        self._begun = _Bell()
         self._parted = threading.Event()
         self._refusal: str | None = None
         self._lost = False
@@ -120,7 +133,8 @@ class ProgramPort:
                 start_thread(self._receiver)
         except RuntimeError as error:
             raise StartError(f"the program cannot start the threads that it needs: {error}") from error
-        self._begun.wait()
+        while not self._may_begin:
+            self._begun.wait(LOOK_S)  # another thread may be told instead of this one
         if self._refusal is not None:
             raise StartError(self._refusal)
         if self._lost:
@@ -468,7 +482,7 @@ class ProgramPort:
             case [local.READY, reliable, ledger]:
                 self._reliable = reliable
                 self._ledger = ledger
-                self._begun.set()
+                self._begin()
             case [local.FAILED, sentence]:
                 self._refusal = sentence
             case _:
@@ -476,7 +490,7 @@ class ProgramPort:
 
     def _lose(self) -> None:
         self._lost = True
-        self._begun.set()
+        self._begin()
         lost = self._calls.lose()
         if lost:
             error = self._loss()
@@ -484,6 +498,11 @@ class ProgramPort:
                 for future in lost:
                     self._waiters.fill(future, FAILED, error)
             self._sender.wake()
+
+    def _begin(self) -> None:
+        """Let `start` return, or raise."""
+        self._may_begin = True
+        self._begun.ring()
 
     def _loss(self) -> HdphrsError:
         return RootLostError(self._refusal or self._describe_loss()) if self._link.is_intact else UsageError(CLOSED)

@@ -31,6 +31,11 @@ class Screen:
         self._lost: set[int] = set()
         """Streams of which the user knows that they take nothing."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits to be written."""
+        return not self._waiting
+
     def put(self, stream: int, text: str) -> None:
         """Have this written to the standard output (1) or error (2), whatever that is when it is written."""
         self._waiting.append((stream, text))

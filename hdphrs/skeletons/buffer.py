@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import hdphrs.skeletons.strategy as strategy  # not from the package, which loads all of them
 from hdphrs.api.future import Future, get
-from hdphrs.api.waiting import as_completed
+from hdphrs.api.waiting import first_full
 from hdphrs.errors import UsageError
 from hdphrs.skeletons.arguments import check_callable, check_count, check_iterable
 from hdphrs.skeletons.collect import give_up
@@ -79,7 +79,9 @@ def _finished(flying: list[Future[B]]) -> int:
     for index, future in enumerate(flying):
         if future._function is not None:
             return index
-    return flying.index(next(as_completed(flying)))
+    first = first_full(flying)
+    assert first is not None, "a buffer is asked when something flies"
+    return flying.index(first)
 
 
 par_buffer: Buffer = Buffer("par_buffer", strategy.lazy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -13,9 +14,10 @@ import pytest
 
 from hdphrs.api import future as fast
 from hdphrs.api.future import AWAY, Future
-from hdphrs.api.waiting import as_completed, scope, wait
+from hdphrs.api.waiting import as_completed, get_any, scope, wait
 from hdphrs.errors import Cancelled
 from hdphrs.program.calls import Kind
+from hdphrs.program.port import ProgramPort
 from hdphrs.protocol.paths import index_of
 from hdphrs.wire import local
 from hdphrs.wire.items import pack_outcome, unpack_task
@@ -25,6 +27,7 @@ from tests.program.test_calls import CORES, Program, content_of, kind
 from tests.program.test_reader import DEADLINE_S, LONG_S, Node, double, in_thread, wait_for
 
 POINTS_MAX = 2000
+SOON_S = 1e-3
 
 
 class Value:
@@ -259,7 +262,7 @@ def attached(node: Answering, monkeypatch: pytest.MonkeyPatch) -> Answering:
 
 
 def test_wait_that_is_interrupted_loses_none_of_the_futures(attached: Answering) -> None:
-    for work in (wait, lambda some: list(as_completed(some)), lambda some: wait(some, timeout=DEADLINE_S)):
+    for work in (wait, get_any, lambda some: list(as_completed(some)), lambda some: wait(some, timeout=DEADLINE_S)):
         for at in count(1):
             futures = [fast.spawn(double, number) for number in range(2)]
             again = interrupted(lambda futures=futures, work=work: work(futures), at)  # type: ignore[misc]
@@ -268,6 +271,63 @@ def test_wait_that_is_interrupted_loses_none_of_the_futures(attached: Answering)
                 break
         assert at > 10
     wait_for(attached.is_in_order)
+
+
+def test_what_a_handler_raises_in_get_any_comes_out_of_it(attached: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And is not lost when an iterator is dropped."""
+    lost: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lost.append)
+    attached.holds = True
+    for at in count(1):
+        over = threading.Event()
+
+        def answer(over: threading.Event = over) -> None:
+            wait_for(lambda: over.is_set() or len(attached.port._waiters) == 2)
+            attached.release()
+
+        futures = [fast.spawn(double, number) for number in range(2)]
+        wait_for(lambda: bool(attached.held))
+        answering, _ = in_thread(answer)
+        again = interrupted(lambda futures=futures: get_any(futures), at)  # type: ignore[misc]
+        over.set()
+        answering.join(DEADLINE_S)
+        attached.holds = False
+        attached.release()
+        assert outcome(lambda futures=futures: list(map(fast.get, futures))) == [0, 2]  # type: ignore[misc]
+        attached.holds = True
+        if not again:
+            break
+    assert at > 20
+    assert lost == []
+    wait_for(attached.is_in_order)
+
+
+def test_bell_that_is_interrupted_anywhere_in_its_wait_can_be_rung(node: Answering) -> None:
+    """Also in the standard library: what the handler has raised comes out, and no lock stays as it should not be."""
+    bell = node.port.bell()
+    for at in count(1):
+        again = interrupted(lambda: bell.wait(SOON_S), at, also=threading.__file__)
+        assert outcome(bell.ring) is None, f"interrupted at point {at}"
+        assert outcome(lambda: bell.wait(DEADLINE_S)) is True
+        if not again:
+            break
+    assert at > 1
+
+
+def test_start_that_is_interrupted_anywhere_in_its_wait_can_be_called_again() -> None:
+    """Also in the standard library."""
+    ours, theirs = socket.socketpair()
+    node = local.Link(theirs)
+    port = ProgramPort(local.Link(ours), describe_loss=lambda: "it is gone")
+    port._sender.start()
+    port._receiver.start()
+    with handler():
+        for at in range(1, 20):
+            assert interrupted(port.start, at, also=threading.__file__)
+    node.send([local.READY, True, False])
+    assert outcome(port.start) is None
+    theirs.close()
+    port.release()
 
 
 def test_scope_that_is_interrupted_anywhere_leaves_futures_that_are_full(attached: Answering) -> None:

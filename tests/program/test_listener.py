@@ -9,6 +9,7 @@ import pytest
 
 from hdphrs.program import listener
 from hdphrs.program.listener import Listener
+from hdphrs.program.screen import Screen
 from hdphrs.room import PAUSE_MAX_S
 from hdphrs.wire import said
 
@@ -59,3 +60,25 @@ def test_a_thread_is_tried_now_and_then_and_only_until_there_is_one(room: Room) 
         room.now_s += PAUSE_MAX_S
         one.take(LINE)
     assert room.asked == 3
+
+
+def test_who_waits_for_a_result_asks_no_stream_whether_it_has_room_if_there_is_nothing_to_show(
+    room: Room, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It would take longer than all that the program does else in a round trip."""
+    room.threads = 1
+    asked: list[float] = []
+
+    def await_room(screen: Screen, within_s: float) -> bool:
+        asked.append(within_s)
+        return True
+
+    monkeypatch.setattr(Screen, "await_room", await_room)
+    one = Listener()
+    monkeypatch.setattr(one, "_thread", threading.current_thread())
+    one.show()
+    assert asked == []
+    one.take(LINE)
+    one.show()
+    assert asked
+    assert len(one) == 0

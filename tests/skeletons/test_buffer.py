@@ -89,7 +89,7 @@ class Slow(SequentialPort):
 
 @every_buffer
 def test_without_order_what_is_there_comes_before_what_is_not(buffer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "as_completed", iter)
+    monkeypatch.setattr(module, "first_full", lambda flying: flying[0])
     with hdphrs.sequential():
         port = Slow()
         state.port = port
