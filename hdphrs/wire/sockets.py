@@ -93,6 +93,20 @@ def listen_abstract(host: str, backlog: int) -> socket.socket:
     return sock
 
 
+def is_reachable(listener: socket.socket) -> bool:
+    """Whether this process may connect to a listening socket of its own, and is told that it is this user's.
+
+    It is, once, and says nothing.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as dialer:
+        try:
+            dialer.setblocking(False)
+            dialer.connect(listener.getsockname())
+            return other_user(dialer) is None
+        except OSError:
+            return False
+
+
 def _any_port() -> int:
     return int.from_bytes(os.urandom(2), "big") or 1
 
