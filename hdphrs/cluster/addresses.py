@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from hdphrs.errors import StartError, UsageError
 from hdphrs.room import start_thread
-from hdphrs.wire.sockets import listen_abstract, new_host
+from hdphrs.wire.sockets import is_reachable, listen_abstract, new_host
 
 LOOPBACK = "127.0.0.1"
 ANYWHERE = "0.0.0.0"
@@ -37,7 +37,10 @@ def listen(*, beyond_loopback: bool) -> socket.socket:
     host = None if beyond_loopback else new_host()
     if host is not None:
         with contextlib.suppress(UsageError):  # a system that has them, and a policy that forbids them
-            return listen_abstract(host, BACKLOG)
+            sock = listen_abstract(host, BACKLOG)
+            if is_reachable(sock):
+                return sock
+            sock.close()
     return socket.create_server((ANYWHERE if beyond_loopback else LOOPBACK, 0), backlog=BACKLOG)
 
 

@@ -51,6 +51,13 @@ CREATE TABLE IF NOT EXISTS entries (
 CREATE INDEX IF NOT EXISTS labels ON entries (used_s, key, top, path, cost_s, bytes);
 """
 
+_READING: Final = (
+    ("mode=rw", "PRAGMA locking_mode = EXCLUSIVE"),
+    ("mode=ro", "PRAGMA query_only = ON"),
+    ("immutable=1", "PRAGMA query_only = ON"),
+)
+"""How a file is opened that cannot be written, and what is said then, until it can be read."""
+
 _PARAMETERS_MAX: Final = 500
 """Keys in one statement."""
 
@@ -237,7 +244,8 @@ class SqliteStore:
         """Where nothing can be written, one that reads.
 
         SQLite makes files beside its own even to read one that is written ahead, and a full disk has no room for them.
-        Alone, it keeps what would be in them in memory; what cannot be changed at all is read without any.
+        Alone, it keeps what would be in them in memory; on a disk that cannot be changed it uses those that are there,
+        or else reads without any.
         """
         self._obstacle = None
         try:
@@ -246,7 +254,7 @@ class SqliteStore:
             if not _is_surroundings(error) or not self._has_content():
                 raise
             obstacle = error
-        for how, pragma in (("mode=rw", "PRAGMA locking_mode = EXCLUSIVE"), ("immutable=1", "PRAGMA query_only = ON")):
+        for how, pragma in _READING:
             with suppress(sqlite3.Error):
                 connection = self._opened(how, 0.0)
                 try:

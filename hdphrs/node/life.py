@@ -93,12 +93,10 @@ def live(settings: NodeSettings, *, forks: bool) -> int:
     from hdphrs.node.career import root
     from hdphrs.node.member import member
 
-    _say_what_is_logged()
-
     for leash in settings.forks:
         tell_launcher(settings, str(fork_apart(partial(_live_apart, settings, leash))))
         os.close(leash)
-    _say_what_is_logged()
+    _say_what_is_logged()  # not before: a node that is forked would say it as well as that of which it is a copy
     return trio.run(root if settings.root else member, settings, page, processes)
 
 

@@ -130,7 +130,8 @@ class Link:
             self._end(ending)
 
     def _end(self, ending: Lost | ProtocolError) -> None:
-        self._ending = ending
+        if not self._closed:  # what comes after that is of no account: it may begin in the midst of a payload
+            self._ending = ending
         self.close()
 
     def _read_now(self) -> bool:

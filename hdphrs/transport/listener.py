@@ -21,7 +21,7 @@ from hdphrs.transport.greeting import Greeting, unpack_greeting
 from hdphrs.transport.streams import HANDSHAKE_S_MAX, FrameStream, Lost, says_something
 from hdphrs.transport.tls import TlsContexts
 from hdphrs.wire.handshake import Role
-from hdphrs.wire.sockets import address_of, is_abstract, listen_abstract, process_of
+from hdphrs.wire.sockets import address_of, is_abstract, listen_abstract, other_user, process_of
 
 log: logging.Logger = logging.getLogger("hdphrs.transport")
 
@@ -111,9 +111,26 @@ class Listener:
                     await trio.sleep(_EXHAUSTED_PAUSE_S)
                 else:
                     has_said = False
+                    if self._turn_away(raw):
+                        continue
                     if len(self._strangers) >= STRANGERS_MAX:
                         self._turn_out_oldest()
                     nursery.start_soon(self._on_connection, raw, self._new_stranger())
+
+    def _turn_away(self, raw: trio.SocketStream) -> bool:
+        """Whether it is a connection of another user, who takes up no room, and need not say anything for that."""
+        if raw.socket.family != socket.AF_UNIX:
+            return False
+        try:
+            user = other_user(raw.socket)
+        except OSError:
+            return False
+        if user is None:
+            return False
+        _, who = self._peer_of(raw)
+        self._complaints.log("%s: it belongs to user %d; connection closed", who, user)
+        raw.socket.close()
+        return True
 
     def _new_stranger(self) -> trio.CancelScope:
         scope = trio.CancelScope()

@@ -149,7 +149,9 @@ class Peer:
             self.link.close()
 
     def hear(self) -> None:
-        """Something of it has arrived."""
+        """Something of it has arrived; which is nothing to us, if it was on its way when this peer was fenced."""
+        if self.closed:
+            return
         self._around.detector.heard(self.node, self._now())
         if self._waiting is not None:
             self._proceed()

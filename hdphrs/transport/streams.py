@@ -75,6 +75,7 @@ class FrameStream:
         self._opener: Opener | None = None
         """Both from the handshake on, where neither TLS nor the kernel vouches for what arrives."""
         self._unfinished = Unfinished()
+        self._decoder.go_on_with(self._unfinished)
         self._unread: list[Any] = []
         """Frames that arrived in one piece with what came before them."""
         self.has_tls: bool = False
@@ -256,6 +257,11 @@ class FrameStream:
             await self._stream.send_all(data)
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             raise Lost(_reason(error)) from error
+
+    @property
+    def unfinished(self) -> Unfinished:
+        """What has come of large payloads whose frame has not."""
+        return self._unfinished
 
     def go_on_with(self, unfinished: Unfinished) -> None:
         """Before anything large arrives: it is the rest of this."""

@@ -285,6 +285,7 @@ class TcpTransport:
         self._identified.set()
         root = self._peer(ROOT)
         root.expect(address)
+        root.session.unfinished = stream.unfinished  # some may have come with the answer
         self._running.start_soon(root.keep_dialed, self._me, stream)
 
     async def _welcome(self, stream: FrameStream, host: str, greeting: Greeting) -> None:
@@ -311,6 +312,7 @@ class TcpTransport:
         await ticket.admitted.wait()
         peer = ticket.peer
         assert peer is not None
+        stream.go_on_with(peer.session.unfinished)
         try:
             await stream.write_frame(pack_greeting(Admitted(peer.node)))
         except Lost:

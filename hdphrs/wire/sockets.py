@@ -24,15 +24,30 @@ _MARK: Final = "@"
 _NUMBER_BYTES: Final = 8
 PORTS_TRIED_MAX: Final = 100
 
+_NAMELESS_USER: Final = 65534
+"""Unless root has chosen another number."""
+
+_DIGITS_MAX: Final = 20
+
 _CREDENTIALS: Final = struct.Struct("3i")
 """Process, user, group."""
 
 
 def new_host() -> str | None:
-    """The host in the addresses of a run; None where there are no abstract names, or no kernel that tells users."""
-    if sys.platform != "linux" or not hasattr(socket, "SO_PEERCRED"):
+    """The host in the addresses of a run; None where there are no abstract names, or no kernel that tells users apart
+    from this one."""
+    if sys.platform != "linux" or not hasattr(socket, "SO_PEERCRED") or os.geteuid() == _nameless_user():
         return None
     return f"{_MARK}hdphrs-{os.urandom(_NUMBER_BYTES).hex()}"
+
+
+def _nameless_user() -> int:
+    """What the kernel calls every user who has no number in the user namespace of this process."""
+    try:
+        with open("/proc/sys/kernel/overflowuid", "rb") as file:
+            return int(file.read(_DIGITS_MAX))
+    except (OSError, ValueError):
+        return _NAMELESS_USER
 
 
 def is_abstract(host: str) -> bool:
@@ -76,6 +91,20 @@ def listen_abstract(host: str, backlog: int) -> socket.socket:
         sock.close()
         raise UsageError(f"cannot listen on {host}: {error.strerror or error}") from error
     return sock
+
+
+def is_reachable(listener: socket.socket) -> bool:
+    """Whether this process may connect to a listening socket of its own, and is told that it is this user's.
+
+    It is, once, and says nothing.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as dialer:
+        try:
+            dialer.setblocking(False)
+            dialer.connect(listener.getsockname())
+            return other_user(dialer) is None
+        except OSError:
+            return False
 
 
 def _any_port() -> int:

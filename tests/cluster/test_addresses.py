@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import sys
 import threading
@@ -79,3 +81,16 @@ def test_where_there_are_no_abstract_names_nodes_of_one_host_listen_on_loopback(
         monkeypatch.setattr(addresses, "listen_abstract", refuse)
     with listen(beyond_loopback=False) as listener:
         assert address_of(listener)[0] == "127.0.0.1"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="has no abstract names")
+def test_where_a_policy_allows_such_a_name_and_not_to_connect_to_it_the_root_listens_on_a_port(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def connect(sock: socket.socket, address: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    with listen(beyond_loopback=False) as listener:
+        assert listener.family == socket.AF_INET
+        assert is_loopback(listener)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +43,40 @@ def test_a_closed_pipe_behind_stdout_costs_no_scheduler_its_life(cluster: Cluste
     os.close(writer)
     assert "sum 124750" in completed.stderr
     assert "is replaced" not in completed.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for sockets in /proc")
+def test_what_a_node_has_to_say_of_a_stranger_it_says_once(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import hdphrs, sys
+        print(len(hdphrs.all_nodes()), flush=True)
+        sys.stdin.read()
+        """
+    )
+    process = cluster.start("--local-nodes", 3, "--cores", 1, program)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "3\n"
+    for name in listening(cluster.nodes()):
+        with socket.socket(socket.AF_UNIX) as stranger:
+            stranger.connect("\0" + name)
+            stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            with suppress(ConnectionResetError):
+                assert stranger.recv(1) == b""
+    completed = cluster.finish()
+    line = f"hdphrs: process {os.getpid()} of this host: not an hdphrs peer: it does not begin with our greeting"
+    assert completed.stderr == f"{line}; connection closed\n" * 3
+
+
+def listening(processes: list[int]) -> set[str]:
+    """The abstract names of the sockets of these."""
+    held = set()
+    for process in processes:
+        for descriptor in Path(f"/proc/{process}/fd").iterdir():
+            with suppress(OSError):
+                held.add(os.readlink(descriptor))
+    rows = [row.split() for row in Path("/proc/net/unix").read_text().splitlines()]
+    return {row[7][1:] for row in rows if len(row) == 8 and f"socket:[{row[6]}]" in held and "@hdphrs-" in row[7]}
 
 
 def test_fresh_tasks_are_not_stuck_behind_a_resumed_long_one(cluster: Cluster) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import select
 import socket
 import sys
 from dataclasses import replace
@@ -140,12 +141,12 @@ async def say(address: tuple[str, int], data: bytes) -> bytes:
     stream = await trio.open_unix_socket(name_of(address))
     answer = b""
     async with stream:
-        await stream.send_all(data)
         try:
+            await stream.send_all(data)
             while received := await stream.receive_some():
                 answer += received
         except trio.BrokenResourceError:
-            pass  # it closed with some of our words unread
+            pass  # it closed before we had said all, or with some of that unread
     return answer
 
 
@@ -189,6 +190,31 @@ def test_dialer_of_another_user_hears_nothing_and_is_closed_with_one_line(
             assert await say(root.address, b"\0hdphrs\n") == b""
             monkeypatch.undo()
             await exchange(root, await c.join(), 1)
+
+    run(main)
+    (record,) = caplog.records
+    line = f"process {os.getpid()} of this host: it belongs to user {me}; connection closed"
+    assert record.getMessage() == line
+
+
+def test_dialer_of_another_user_that_says_nothing_is_closed_at_once_and_takes_no_room(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    me = os.geteuid()
+    monkeypatch.setattr("hdphrs.transport.listener.STRANGERS_MAX", 1)
+
+    async def main() -> None:
+        async with cluster(host=host()) as c:
+            root = await c.start(ROOT)
+            ours = await trio.open_unix_socket(name_of(root.address))
+            await settle()
+            monkeypatch.setattr(os, "geteuid", lambda: me + 1)
+            with trio.fail_after(1):
+                assert await say(root.address, b"") == b""
+            monkeypatch.undo()
+            readable, _, _ = select.select([ours.socket.fileno()], [], [], 0)
+            assert not readable, "the one that was there has had to go"
+            await ours.aclose()
 
     run(main)
     (record,) = caplog.records
@@ -254,10 +280,10 @@ def test_other_user_who_dials_is_refused_by_what_the_kernel_says_of_him(caplog: 
             def connect_there(say: int, until: int) -> None:
                 with socket.socket(socket.AF_UNIX) as dialer:
                     dialer.connect(name)
-                    dialer.sendall(b"\0hdphrs\n")
                     try:
+                        dialer.sendall(b"\0hdphrs\n")
                         answer = dialer.recv(100)
-                    except ConnectionResetError:
+                    except ConnectionError:
                         answer = b""
                     os.write(say, b"answer %d" % len(answer))
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import trio
 
+from hdphrs.errors import ProtocolError
 from hdphrs.protocol.messages import DeadNode, Message, Suspect
 from hdphrs.protocol.tasks import NodeId
 from hdphrs.transport.greeting import NOTHING
@@ -106,6 +107,33 @@ def test_closed_link_that_was_reading_delivers_nothing_any_more() -> None:
             stream.release.set()
         assert not delivered
         assert session.received == 0
+
+    run(main)
+
+
+def test_closed_link_that_was_reading_makes_nothing_of_what_it_cannot_read_any_more() -> None:
+    """The decoder has lost its place in a payload with the link, and the peer is not to blame."""
+
+    class Displaced(SlowStream):
+        async def read(self) -> tuple[list[Any], int]:
+            await super().read()
+            raise ProtocolError("a frame of 1,128,413,714 bytes")
+
+    async def main() -> None:
+        stream = Displaced()
+        stream.frames = [[]]
+        link = Link(stream, Session(), lambda _: None, lambda: None, nobody, watch, set())
+        endings = []
+        async with trio.open_nursery() as nursery:
+
+            @nursery.start_soon
+            async def keep() -> None:
+                endings.append(await link.run())
+
+            await settle()
+            link.close()
+            stream.release.set()
+        assert [type(ending) for ending in endings] == [Lost]
 
     run(main)
 

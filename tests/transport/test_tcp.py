@@ -798,6 +798,45 @@ def test_large_payload_arrives_over_connections_each_of_which_breaks_within_it(s
     run(main)
 
 
+def test_word_of_a_peer_that_was_on_its_way_when_it_was_fenced_does_not_have_it_watched_again() -> None:
+    """Its answer to a dialer, say: the task that has waited for it is told of its end only when it waits again."""
+    clock = MockClock()
+
+    async def main() -> None:
+        async with cluster() as c:
+            _, one = await c.pair()
+            peer = one.transport._peer(ROOT)
+            one.transport.fence(ROOT)
+            peer.hear()
+            await pass_time(clock, 3 * DETECT_AFTER_S)
+            assert not any(isinstance(event, Suspected) for event in one.inbox.events)
+            assert one.transport._detector.deadline() == float("inf")
+
+    run(main, clock)
+
+
+@pytest.mark.parametrize("sender", [ROOT, ONE])
+def test_large_payload_goes_on_where_the_connection_broke_with_which_a_node_has_joined(sender: NodeId) -> None:
+    data = random.Random(3).randbytes(1 << 20) * 8
+
+    async def main() -> None:
+        async with cluster() as c:
+            await c.pair()
+            receiver = ONE if sender == ROOT else ROOT
+            session = c.nodes[receiver].transport._peer(sender).session
+            c.nodes[sender].transport.send(receiver, Code(b"large", bulk_of(data)))
+            while session.unfinished.incoming_bytes < len(data) // 4:
+                await trio.lowlevel.checkpoint()
+            c.nodes[receiver].transport._peer(sender).drop_link()
+            assert len(data) // 4 <= session.progress.bulk_bytes < len(data)
+            code = await c.nodes[receiver].inbox.message()
+            assert isinstance(code, Code)
+            assert bytes(code.data) == data
+            assert not session.unfinished
+
+    run(main)
+
+
 def test_fish_is_answered_while_a_large_payload_is_on_its_way() -> None:
     async def main() -> None:
         async with cluster() as c:

@@ -127,6 +127,34 @@ def test_tls_connections_break_in_the_middle_of_records_then_nothing_is_lost_or_
     run(main)
 
 
+def test_tls_connections_dropped_with_some_of_a_payload_unread_are_no_fault_of_the_peer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What a reader was about to decode when its connection was dropped begins in the midst of a piece."""
+    data = random.Random(3).randbytes(1 << 20) * 4
+    chance = random.Random(4)
+
+    async def main() -> None:
+        async with cluster(contexts) as c:
+            root, one = await c.pair()
+            root.transport.send(NodeId(1), Code(b"large", bulk_of(data)))
+            peer = one.transport._peers[ROOT]
+            drops = 0
+            while not peer.session.received:
+                assert not peer.closed
+                if peer.link is not None and peer.link.has_unread and peer.session.unfinished and chance.random() < 0.3:
+                    peer.drop_link()
+                    drops += 1
+                await trio.lowlevel.checkpoint()
+            code = await one.inbox.message()
+            assert isinstance(code, Code)
+            assert bytes(code.data) == data
+            assert drops
+
+    run(main)
+    assert not caplog.records
+
+
 def test_byte_changed_on_the_way_ends_the_connection_and_everything_arrives_over_the_next() -> None:
     class Vandal(Proxy):
         spoils = False

@@ -54,6 +54,18 @@ def test_system_without_abstract_names_has_no_such_host(monkeypatch: pytest.Monk
     assert new_host() is None
 
 
+def test_user_whom_the_kernel_cannot_tell_from_those_of_other_namespaces_has_no_such_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To a process without a number in its user namespace all other users have its own."""
+    with open("/proc/sys/kernel/overflowuid") as file:
+        nameless = int(file.read())
+    monkeypatch.setattr(os, "geteuid", lambda: nameless)
+    assert new_host() is None
+    monkeypatch.setattr(os, "geteuid", lambda: nameless - 1)
+    assert new_host() is not None
+
+
 def test_other_end_is_this_user_and_this_process() -> None:
     with listen_abstract(host(), 1) as listener, socket.socket(socket.AF_UNIX) as dialer:
         dialer.connect(listener.getsockname())
