@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -172,11 +171,17 @@ def test_kernel_is_not_asked_of_a_scheduler_that_runs_one_task_after_the_other(s
     assert bench.asked == 1
 
 
+class Unfinished:
+    """A link on which a message has begun."""
+
+    unfinished_bytes = 5
+
+
 def test_scheduler_whose_message_has_no_end_is_ended_and_its_task_charged(scheduler: Scheduler) -> None:
     bench = Bench(scheduler)
     bench.stat = RUNS
     handed(scheduler, 1, b"")
-    link: Any = SimpleNamespace(unfinished_bytes=5)
+    link: Any = Unfinished()
     scheduler.link = link
     bench.look(UNFINISHED_S)
     assert scheduler.fault == Fault(SPOILT, 0, suspects=(1,))

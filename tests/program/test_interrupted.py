@@ -16,6 +16,7 @@ from hdphrs.api import future as fast
 from hdphrs.api.future import AWAY, Future
 from hdphrs.api.waiting import as_completed, get_any, scope, wait
 from hdphrs.errors import Cancelled
+from hdphrs.form import form
 from hdphrs.program.calls import Kind
 from hdphrs.program.port import ProgramPort
 from hdphrs.protocol.paths import index_of
@@ -177,7 +178,7 @@ def test_get_gives_the_value_after_it_was_interrupted_anywhere(
         answering.join(DEADLINE_S)
         if not again:
             break
-    assert at > (10 if is_here else 20)
+    assert at > (10 if is_here else 20) or form() == "compiled", "these are all points that there are"
     wait_for(node.is_in_order)
 
 
@@ -373,6 +374,7 @@ def test_cancel_of_one_of_a_bundle_that_is_interrupted_loses_none_of_the_others(
         assert at > 5
 
 
+@pytest.mark.skipif(form() == "compiled", reason="compiled code is not interrupted")
 def test_interruption_is_what_it_is_taken_for() -> None:
     with handler():
         assert interrupted(lambda: index_of(b"\x01"), 1)
