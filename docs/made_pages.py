@@ -11,7 +11,7 @@ import click
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from hdphrs.cli.main import hdphrs
+from hdphrs.cli.group import hdphrs
 
 DECISIONS = "Decisions"
 COMMANDS = "reference/command-line.md"

@@ -161,10 +161,12 @@ def say(line: str) -> None:
 
 
 def take_leave(within_s: float = FAREWELL_S_MAX) -> None:
-    """Wait until all that this process has said is written, or nobody has read it for so long; it ends now."""
-    end_s = monotonic() + within_s
-    for each in _outlets.values():
-        each.flush(max(0.0, end_s - monotonic()))
+    """Wait until all that this process has said is written, or nobody has read any of it for so long; it ends now."""
+    taken = -1
+    while taken != (taken := sum(each.written for each in _outlets.values())):
+        end_s = monotonic() + within_s
+        for each in _outlets.values():
+            each.flush(max(0.0, end_s - monotonic()))
 
 
 def _line(line: str) -> bytes:

@@ -144,3 +144,19 @@ def test_end_of_a_process_does_not_wait_for_long_for_a_reader(pipe: tuple[int, i
     code = f"from hdphrs.console import say, take_leave\n{said}\ntake_leave()\nraise SystemExit(7)"
     child = subprocess.Popen([sys.executable, "-c", code], stderr=pipe[1])
     assert child.wait(20.0) == 7
+
+
+def test_end_of_a_process_waits_as_long_as_its_reader_goes_on() -> None:
+    """Each piece is read within the time, all of them are not."""
+    pipe = os.pipe()
+    outlet = "from hdphrs.console import outlet, take_leave\n"
+    code = f"{outlet}outlet(2).put(b'x' * 2**18)\ntake_leave(0.2)\nraise SystemExit(7)"
+    child = subprocess.Popen([sys.executable, "-c", code], stderr=pipe[1])
+    os.close(pipe[1])
+    read, pause = 0, threading.Event()
+    while data := os.read(pipe[0], 2**12):
+        read += data.count(b"x")
+        pause.wait(0.02)
+    os.close(pipe[0])
+    assert child.wait(20.0) == 7
+    assert read == 2**18

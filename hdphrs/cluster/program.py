@@ -7,6 +7,7 @@ pipe whose other end only we hold is its leash: when we are gone, however that c
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -46,7 +47,11 @@ def start_program(program: str, args: tuple[str, ...], seed: int, link: int, lea
     command = program_command(program, args)
 
     def start() -> subprocess.Popen[bytes]:
-        return subprocess.Popen(command, pass_fds=(link, leash), env=os.environ | _SAFE_PATH | told)
+        earlier = _block_interrupts()
+        try:
+            return subprocess.Popen(command, pass_fds=(link, leash), env=os.environ | _SAFE_PATH | told)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
 
     try:
         return wait_for_room(start, "another process")
@@ -58,4 +63,11 @@ def run_sequentially(program: str, args: tuple[str, ...], seed: int) -> None:
     """Become the program, without any node."""
     forget_outer_run()
     command = program_command(program, args)
+    _block_interrupts()
     os.execve(command[0], command, os.environ | _SAFE_PATH | {SEED_VARIABLE: str(seed), SEQUENTIAL_VARIABLE: "1"})
+
+
+def _block_interrupts() -> set[int]:
+    """Block SIGINT in this thread, and in what it starts: there it waits until the process can end without a word.
+    Returns what was blocked before."""
+    return signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))

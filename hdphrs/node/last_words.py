@@ -51,7 +51,7 @@ class LastWords:
         self._for_program = for_program
         self._end = b""
         self._unwritten = b""
-        """What has been read, and not passed on because the relay was cancelled while there was no room."""
+        """What has been read, and not passed on, because there is no room yet."""
 
     async def relay(self) -> None:
         """Pass on what comes until all writers are gone."""
@@ -65,23 +65,19 @@ class LastWords:
             if self._for_program(data):
                 continue
             self._unwritten = data
-            while not self._outlet.has_room:
+            while self._unwritten and not self._outlet.has_room:
                 await trio.sleep(LOOK_S)
-            self._unwritten = b""
-            self._outlet.put(data)
+            self._pass_on_unwritten()
 
     def drain(self) -> None:
-        """Pass on what is there."""
-        left_bytes = DRAINED_BYTES_MAX
-        while left_bytes > 0 and (data := self._read()):
-            left_bytes -= len(data)
-            if not self._for_program(data):
-                self._outlet.offer(data)
+        """Pass on what is there, whether there is room or not: the run ends."""
+        self._pass_on_unwritten()
+        self._drain(self._outlet.put)
 
     def close(self) -> None:
-        """Pass on what is left, and close the pipe."""
+        """Pass on what is left, if there is room for it, and close the pipe."""
         self._outlet.offer(self._unwritten)
-        self.drain()
+        self._drain(self._outlet.offer)
         os.close(self._descriptor)
 
     def remember(self, data: bytes) -> None:
@@ -92,6 +88,17 @@ class LastWords:
         """The last lines, without the frames of this package in a fatal error's stack."""
         lines = self._end.decode(errors="replace").splitlines()
         return "\n".join([line for line in lines if not line.startswith(OUR_FRAMES)][-REMEMBERED_LINES_MAX:])
+
+    def _pass_on_unwritten(self) -> None:
+        data, self._unwritten = self._unwritten, b""
+        self._outlet.put(data)
+
+    def _drain(self, pass_on: Callable[[bytes], None]) -> None:
+        left_bytes = DRAINED_BYTES_MAX
+        while left_bytes > 0 and (data := self._read()):
+            left_bytes -= len(data)
+            if not self._for_program(data):
+                pass_on(data)
 
     def _read(self) -> bytes | None:
         try:

@@ -1,12 +1,14 @@
 """The command line `python -m hdphrs.program PROG ARGS...`, started by `hdphrs run`: runs PROG as `__main__`.
 
-Standard streams, arguments and exit status are the program's own; of its tracebacks our frames are cut off.
+Standard streams, arguments and exit status are the program's own; of its tracebacks our frames are cut off.  It is
+started with SIGINT blocked: Ctrl-C ends it without a traceback as long as PROG has not begun.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 import threading
 from types import ModuleType, TracebackType
@@ -25,6 +27,10 @@ from hdphrs.wire.settings import LEASH_FD_VARIABLE, SEQUENTIAL_VARIABLE
 
 def main() -> None:
     """Attach, then become the program."""
+    heeds_interrupts = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if heeds_interrupts:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
     occupy_standard()
     os.environ.pop("PYTHONSAFEPATH", None)
     _, path, *arguments = sys.argv
@@ -49,7 +55,10 @@ def main() -> None:
     module = ModuleType("__main__")
     module.__dict__.update(__file__=path, __builtins__=__builtins__)
     sys.modules["__main__"] = module
-    exec(compile(source, path, "exec"), module.__dict__)
+    code = compile(source, path, "exec")
+    if heeds_interrupts:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    exec(code, module.__dict__)
 
 
 def _watch_leash() -> None:

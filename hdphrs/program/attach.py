@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import socket
 import threading
 
@@ -88,10 +89,15 @@ def _watch(port: ProgramPort, node: EmbeddedNode | None) -> ProgramPort:
     def part() -> None:
         if _attached is not port:
             return  # a fork
-        if node is None:
-            port.close()
-        else:
-            node.end()
+        try:
+            if node is None:
+                port.close()
+            else:
+                node.end()
+        except KeyboardInterrupt:  # the program has ended: what is left is not waited for
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            if node is not None:
+                node.kill()
 
     os.register_at_fork(after_in_child=forget_in_fork)
     atexit.register(part)

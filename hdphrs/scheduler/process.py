@@ -134,8 +134,9 @@ def _serve(words: Sequence[str], path: Sequence[str]) -> NoReturn:
     links = [socket.socket(fileno=out_of_the_way(int(descriptor))) for descriptor in (work, control)]
     pipe = FileIO(out_of_the_way(int(tray)), "w")
     os.register_at_fork(after_in_child=partial(_part_with, *links, pipe))
-    crew = Page(int(page), int(lines)).all_lines()
-    os.close(int(page))  # it stays mapped
+    mapped = Page(int(page), int(lines))
+    mapped.give_up_descriptor()
+    crew = mapped.all_lines()
     shared = crew[int(line)]
     sys.argv = ["hdphrs.scheduler"]
     sys.setswitchinterval(SWITCH_INTERVAL_S)

@@ -25,6 +25,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+from contextlib import suppress
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -35,6 +36,9 @@ LABEL_START = 64
 LINE_BYTES = 512
 
 PAGE_NAME = "hdphrs-page"
+
+DESCRIPTORS = "/dev/fd"
+"""Where a process finds the numbers of its own."""
 
 SPEAK = b"?"
 """Beside the page, on the control link: the helper thread is to answer the demand byte."""
@@ -136,6 +140,18 @@ class Page:
     def close(self) -> None:
         """Unmap and close; the lines must not be used any more."""
         os.close(self.descriptor)
+
+    def give_up_descriptor(self) -> None:
+        """Close it, and put the null device in the place of the one that the mapping keeps: the page stays mapped, and
+        what a task writes into whatever descriptors it finds does not come here."""
+        page = os.fstat(self.descriptor)
+        os.close(self.descriptor)
+        null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        for number in map(int, os.listdir(DESCRIPTORS)):
+            with suppress(OSError):  # the one of the folder that has been listed
+                if os.path.samestat(os.fstat(number), page):
+                    os.dup2(null, number, inheritable=False)
+        os.close(null)
 
 
 def _size(lines: int) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.stand_ins import OBEDIENT, stand_in
+from tests.cluster.stand_ins import OBEDIENT, TOLD, stand_in
 from tests.cluster.support import PATIENCE_S, Run, Start, environment, wait_until, write_program
 
 
@@ -22,6 +22,14 @@ def nodes(tmp_path: Path) -> Path:
     """A hosts file with two local nodes."""
     file = tmp_path / "hosts"
     file.write_text(f"localhost slots=1 python={stand_in(tmp_path, 'python', OBEDIENT)}\n" * 2)
+    return file
+
+
+@pytest.fixture
+def silent(tmp_path: Path) -> Path:
+    """A hosts file with a node that is never ready."""
+    file = tmp_path / "hosts"
+    file.write_text(f"localhost slots=1 python={stand_in(tmp_path, 'python', TOLD + 'os.read(0, 1)')}\n")
     return file
 
 
@@ -101,6 +109,48 @@ def test_ctrl_c_ends_a_program_that_does_not_handle_it(start: Start, nodes: Path
     assert (status, output) == (-signal.SIGINT, "")
     assert errors.endswith("KeyboardInterrupt\n")
     assert "hdphrs" not in errors
+
+
+INTERRUPTED_WHEN = """import signal, sys, time
+if {circumstance}:
+    print("up", flush=True)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and signal.SIGINT not in signal.sigpending():
+        time.sleep(0.01)
+"""
+"""Waits, under the given circumstance, for SIGINT: for one that is blocked, or for the end of the process."""
+
+
+@pytest.mark.parametrize(
+    ("module", "circumstance"),
+    [
+        ("click", "True"),  # the command has just begun
+        ("sitecustomize", '"hdphrs.program" in sys.orig_argv'),  # the program's interpreter has
+        ("msgpack", '"hdphrs.program" in sys.orig_argv'),  # the program's process loads what it needs
+    ],
+)
+def test_ctrl_c_before_the_program_has_begun_shows_no_traceback(
+    start: Start, silent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, circumstance: str
+) -> None:
+    library = tmp_path / "library"
+    library.mkdir()
+    real = f"sys.path.remove({os.fspath(library)!r})\ndel sys.modules[{module!r}]\nimport {module}\n"
+    text = INTERRUPTED_WHEN.format(circumstance=circumstance) + ("" if module == "sitecustomize" else real)
+    write_program(library, text, f"{module}.py")
+    monkeypatch.setenv("PYTHONPATH", os.fspath(library))
+    run = start("run", "--nodes", silent, write_program(tmp_path, "print('begun')"))
+    assert run.read_line() == "up"
+    run.interrupt()
+    assert run.finish() == (-signal.SIGINT, "", "")
+
+
+def test_ctrl_c_while_the_program_waits_for_its_nodes_shows_no_traceback(
+    start: Start, silent: Path, tmp_path: Path
+) -> None:
+    run = start("run", "--nodes", silent, write_program(tmp_path, "print('begun')"))
+    assert wait_until(lambda: run.named("hdphrs.program"))
+    run.interrupt()
+    assert run.finish() == (-signal.SIGINT, "", "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

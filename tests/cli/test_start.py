@@ -15,7 +15,7 @@ SLOW = ("trio", "ssl", "cryptography", "cloudpickle", "multiprocessing")
     [
         ("hdphrs", ("hdphrs.api", "hdphrs.skeletons", "hdphrs.protocol", "dataclasses", "typing_extensions", *SLOW)),
         (
-            "hdphrs.cli.main, hdphrs.cli.run, hdphrs.cluster.restarts",
+            "hdphrs.cli.group, hdphrs.cli.run, hdphrs.cluster.restarts",
             (
                 "hdphrs.api",
                 "hdphrs.skeletons",

@@ -167,6 +167,33 @@ def test_task_that_meddles_with_what_nobody_needs_has_its_value(cluster: Cluster
     assert outcome(cluster, HARMLESS[kind]) == [True, ["value", 1]]
 
 
+SCRIBBLED = """
+    def pages():
+        return [os.readlink(f"/proc/self/fd/{fd}") for fd in ours("hdphrs-page")]
+
+    def scribble():
+        write(b"\\x7f" * 4096, "")
+        time.sleep(1000)
+
+    if __name__ == "__main__":
+        bad = hdphrs.spawn(scribble)
+        try:
+            hdphrs.get(bad)
+        except TaskCrashedError:
+            print(hdphrs.get(hdphrs.spawn(pages)))
+"""
+
+
+def test_task_that_writes_into_all_descriptors_does_not_reach_what_the_page_says_of_the_work(cluster: Cluster) -> None:
+    source = cluster.write(textwrap.dedent(OURS) + textwrap.dedent(SCRIBBLED))
+    report = cluster.folder / "report"
+    completed = cluster.run("--cores", 2, "--report", report, source, deadline_s=3 * SOON_S)
+    assert (completed.returncode, completed.stdout) == (0, "[]\n"), completed.stderr
+    told = json.loads(report.read_text())
+    assert 0 <= told["lost_s"] < SOON_S
+    assert 0 <= told["recomputed_s"] < SOON_S
+
+
 MEDDLING = """
     import os, sys
     import hdphrs

@@ -255,6 +255,29 @@ def test_ctrl_c_interrupts_a_get(cluster: Cluster) -> None:
     assert completed.returncode == -signal.SIGINT
 
 
+@pytest.mark.parametrize("python", [True, False])
+def test_ctrl_c_while_a_program_takes_leave_of_its_node_shows_no_traceback(cluster: Cluster, python: bool) -> None:
+    """The node is stopped, so that this takes long enough."""
+    program = cluster.write(
+        """
+        import atexit, os, signal, threading, time
+        import hdphrs
+        def node(): return os.getppid()
+        def interrupt():
+            time.sleep(0.1)
+            os.kill(os.getpid(), signal.SIGINT)
+        def stop(pid):
+            os.kill(pid, signal.SIGSTOP)
+            threading.Thread(target=interrupt, daemon=True).start()
+        if __name__ == "__main__":
+            atexit.register(stop, hdphrs.run(node))
+        """
+    )
+    cluster.start(program, python=python)
+    completed = cluster.finish(SOON_S)
+    assert (completed.returncode, completed.stdout, completed.stderr) == (0, "", "")
+
+
 def test_sigterm_ends_the_run(cluster: Cluster) -> None:
     program = cluster.write("import hdphrs, time\nprint(hdphrs.all_nodes(), flush=True)\ntime.sleep(60)\n")
     process = cluster.start("--local-nodes", 2, program)

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import termios
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import combinations
@@ -229,6 +230,32 @@ def test_run_whose_output_nobody_reads_ends_with_its_program(cluster: Cluster) -
         with full_pipe() as (_, writing), started(cluster, [*form, str(program)], stderr=writing) as process:
             assert process.wait(SOON_S) == 6
         eventually(lambda: not cluster.processes(), SOON_S, "the end of all")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["plain", "run"])
+def test_lines_of_tasks_that_are_read_slowly_come_as_they_are_up_to_the_last_one(cluster: Cluster, form: str) -> None:
+    program = cluster.write(
+        """
+        import hdphrs, sys
+        def work(n):
+            for line in range(2000):
+                print(f"{line:0100}", file=sys.stderr)
+            return n
+        if __name__ == "__main__":
+            print(hdphrs.get(hdphrs.spawn(work, 1)) + hdphrs.get(hdphrs.spawn(work, 2)))
+        """
+    )
+    environment = os.environ | {MARK: cluster.mark, "HDPHRS_OUTPUT": "raw"}
+    command = [*FORMS[form], str(program)]
+    pause = threading.Event()
+    with subprocess.Popen(command, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE, env=environment) as process:
+        assert process.stderr is not None
+        lines = 0
+        while read := os.read(process.stderr.fileno(), 1 << 16):
+            lines += read.count(b"\n")
+            pause.wait(0.05)
+    assert (process.returncode, lines) == (0, 4000)
 
 
 @pytest.mark.slow

@@ -50,7 +50,10 @@ class Crowded:
     has_room = False
 
     def __init__(self) -> None:
-        self.offered = b""
+        self.offered = self.taken = b""
+
+    def put(self, data: bytes) -> None:
+        self.taken += data
 
     def offer(self, data: bytes) -> None:
         self.offered += data
@@ -78,6 +81,29 @@ def test_relay_that_is_cancelled_while_there_is_no_room_loses_nothing() -> None:
     words.close()
     os.close(writing)
     assert outlet.offered == b"about to die\ndead\n"
+
+
+def test_end_of_a_run_while_there_is_no_room_loses_nothing_and_writes_nothing_twice() -> None:
+    reading, writing = os.pipe()
+    words = LastWords(reading)
+    outlet = Crowded()
+    words._outlet = cast(Outlet, outlet)
+    os.write(writing, b"first\n")
+
+    async def drained_when_it_has_read() -> None:
+        with trio.fail_after(10.0):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(words.relay)
+                while not words._unwritten:
+                    await trio.lowlevel.checkpoint()
+                os.write(writing, b"last\n")
+                words.drain()
+                os.close(writing)  # the relay ends
+
+    trio.run(drained_when_it_has_read)
+    words.close()
+    assert outlet.taken == b"first\nlast\n"
+    assert outlet.offered == b""
 
 
 def test_frames_of_our_own_are_not_remembered() -> None:
