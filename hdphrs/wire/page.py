@@ -123,8 +123,11 @@ class Page:
         try:
             for number in sorted(os.listdir(folder), key=int):
                 if os.readlink(f"{folder}/{number}").startswith(f"/memfd:{PAGE_NAME}"):
-                    return cls(os.open(f"{folder}/{number}", os.O_RDWR | os.O_CLOEXEC), lines)
-        except (OSError, ValueError):  # no such file system, another user's process, none at all, another size
+                    descriptor = os.open(f"{folder}/{number}", os.O_RDWR | os.O_CLOEXEC)
+                    if os.fstat(descriptor).st_size == _size(lines):
+                        return cls(descriptor, lines)
+                    os.close(descriptor)
+        except (OSError, ValueError):  # no such file system, another user's process, none at all
             pass
         return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 
 import pytest
@@ -98,9 +97,9 @@ def test_node_is_taken_to_have_gone_on_for_one_beat(report: Report, clock: Clock
 def test_what_a_dead_node_of_this_host_had_done_is_read_from_its_page(
     clock: Clock, report: Report, said: list[str]
 ) -> None:
-    gc.collect()  # pages of other tests of this process
-    page = Page.create(2)
-    report.joined(Member(NodeId(2), "host", 2, ("host", 1), os.getpid()))
+    lines = 7  # no other page of this process, which other tests have left, is of that size
+    page = Page.create(lines)
+    report.joined(Member(NodeId(2), "host", lines, ("host", 1), os.getpid()))
     page.line(0).ran(3.0, 0.0)
     page.line(1).ran(4.0, 0.0)
     page.totals[Totals.BURIED], page.totals[Totals.AWAY], page.totals[Totals.LOST] = 1.0, 5.0, 0.5

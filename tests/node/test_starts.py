@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import signal
 import subprocess
@@ -133,6 +134,7 @@ def test_process_that_could_not_be_started_leaves_no_descriptor(
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
     monkeypatch.setattr(subprocess, "Popen", refuse)
+    gc.collect()  # what other tests have left must not go meanwhile
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(BlockingIOError):
         SchedulerProcess(page, 0, "reliable", None, prefixed=prefixed)
