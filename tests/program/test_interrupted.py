@@ -178,7 +178,8 @@ def test_get_gives_the_value_after_it_was_interrupted_anywhere(
         answering.join(DEADLINE_S)
         if not again:
             break
-    assert at > (10 if is_here else 20) or form() == "compiled", "these are all points that there are"
+    points = 1 if form() == "compiled" else 10 if is_here else 20  # compiled code is not interrupted
+    assert at > points
     wait_for(node.is_in_order)
 
 
