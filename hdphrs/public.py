@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import hdphrs.errors as errors
-from hdphrs.api.calls import all_nodes, my_node, node_infos, run, spawn_at
+from hdphrs.api.calls import all_nodes, my_node, node_infos, run, shutdown, spawn_at
 from hdphrs.api.future import Future, get, spawn
 from hdphrs.api.memo import InputFile
 from hdphrs.api.options import task
@@ -48,6 +48,7 @@ __all__ = [
     "seed",
     "sequential",
     "set_seed",
+    "shutdown",
     "spawn",
     "spawnAt",
     "spawn_at",

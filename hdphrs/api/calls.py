@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -97,3 +98,22 @@ def run(main: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     if not callable(main):
         raise UsageError(f"run: the first argument is the function, as in run(main, x); {main!r} is none")
     return state.port.run(Keywords(main, **kwargs) if kwargs else main, args)
+
+
+def shutdown() -> None:
+    """End the run of this program: its node, all schedulers, and the executors that use them; return when they have
+    ended.
+
+    What has not come back is cancelled: its futures raise `Cancelled`, those of executors
+    `concurrent.futures.CancelledError`, in whatever thread waits for them.  Values that have come back stay.  The next
+    call starts another node, but under `hdphrs run`, where each start of a program has one run.  Without effect in a
+    program that has made no call, and in sequential mode.
+
+    Raises:
+        UsageError: inside a task, which the program alone can end.
+    """
+    if fast.here.task is not None or state.port.is_scheduler:
+        raise UsageError("shutdown(): not inside a task; only the program can end its run")
+    attach = sys.modules.get("hdphrs.program.attach")  # a layer above, which a program has loaded with its first call
+    if attach is not None:
+        attach.shutdown()

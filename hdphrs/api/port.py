@@ -14,10 +14,13 @@ from typing import Any, Protocol, TypeVar
 from hdphrs.api import seeds
 from hdphrs.api.future import Future, state
 from hdphrs.api.places import Roster
+from hdphrs.errors import UsageError
 from hdphrs.protocol.paths import PROGRAM_PATH, child_path
 from hdphrs.protocol.tasks import NodeId
 
 T = TypeVar("T")
+
+NOT_OURS = "get: this future belongs to another process, of which this one is a fork, or to a task"
 
 
 class Bell(Protocol):
@@ -117,6 +120,26 @@ class Unattached:
         """As the port's that there will be."""
         return seeds.run_key()
 
+    def wait(self, future: Future[T]) -> T:
+        """A future of a run that is over needs no other one."""
+        return owner_of(future).wait(future)
+
+    def poll(self, future: Future[Any]) -> bool:
+        """As `wait`."""
+        return owner_of(future).poll(future)
+
+    def watch(self, future: Future[Any], call: Callable[[], object]) -> None:
+        """As `wait`."""
+        owner_of(future).watch(future, call)
+
+    def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
+        """As `wait`."""
+        owner_of(future).unwatch(future, call)
+
+    def cancel(self, future: Future[Any]) -> bool:
+        """As `wait`."""
+        return owner_of(future).cancel(future)
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
@@ -128,9 +151,27 @@ class Unattached:
 
 def unattached() -> Port:
     """The port of a process that has made no call yet."""
-    return Unattached(_attach)
+    return Unattached(attached)
 
 
-def _attach() -> Port:
+def owner_of(future: Future[Any]) -> Port:
+    """The port of the run of a program that has made this future.
+
+    Raises:
+        UsageError: it was made by a task.
+    """
+    owner = getattr(future, "_parent", None)
+    if owner is None or isinstance(owner, Future):
+        raise UsageError(NOT_OURS)
+    port: Port = owner
+    return port
+
+
+def attached() -> Port:
+    """The port of this process, which is a program, and has a node from now on.
+
+    Raises:
+        HdphrsError: it can have none.
+    """
     port: Port = import_module("hdphrs.program.attach").attach()  # by name: only programs attach, a layer above
     return port

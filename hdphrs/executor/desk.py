@@ -20,7 +20,6 @@ can go when nobody needs it.
 from __future__ import annotations
 
 import atexit
-import itertools
 import os
 import threading
 from collections import deque
@@ -34,10 +33,8 @@ from typing import Any, NamedTuple
 from hdphrs.api.future import Future as TaskFuture
 from hdphrs.errors import Cancelled, HdphrsError, RootLostError, StartError
 from hdphrs.executor.calls import Call, Initializer, InitializerFailed
-from hdphrs.program.attach import shared_port
-from hdphrs.program.embedded import EmbeddedNode
+from hdphrs.program.attach import Lease, has_room, lease
 from hdphrs.room import start_thread
-from hdphrs.wire.settings import usable_cores
 
 CALLS_PER_CORE_MIN = 2
 CALLS_PER_CORE_MAX = 32
@@ -47,13 +44,19 @@ SOON_S = 0.01
 """A call that is back so soon makes room for another one more, one that takes twice as long takes that away."""
 
 
-_nodes = itertools.count(1)
-"""Numbers of the nodes that executors of this program have started."""
+class _Pending(NamedTuple):
+    future: Future[Any]
+    call: Call
+    lease: Lease
+    """Of the run that it is for."""
+    number: int
+    """The index of its task: when a call is handed over must not matter to what it draws."""
 
 
 class _UnderWay(NamedTuple):
     future: Future[Any]
     task: TaskFuture[Any]
+    lease: Lease
     since_s: float
 
 
@@ -61,27 +64,25 @@ class Desk:
     """What an executor has in a program."""
 
     def __init__(self, workers_max: int | None, initializer: Initializer | None) -> None:
-        """Use the cluster of this program, or start a node of its own, if there is none, or too small a one.
+        """Take part in the run of this program, or have one apart that has another number of schedulers.
 
         Args:
             workers_max: calls that may run at a time; None for as many as there are cores.
 
         Raises:
             StartError: there is no room for a process or thread that it needs.
+            UsageError: this program has shut down the run that it was started for.
         """
         self._workers_max = workers_max
         self._initializer = initializer
-        self._node: EmbeddedNode | None = None
-        port = shared_port(workers_max)
-        if port is None:
-            self._node = EmbeddedNode(workers_max or usable_cores(), next(_nodes))
-            port = self._node.port
-        self._port = port
+        self._lease = lease(workers_max, self._revoke)
+        """For the calls that are submitted now."""
+        self._left: list[Lease] = []
+        """For those that were submitted before."""
         self._pid = os.getpid()
-        self._pending: deque[tuple[Future[Any], Call, int]] = deque()
-        """With the indices of their tasks: when a call is handed over must not matter to what it draws."""
+        self._pending: deque[_Pending] = deque()
         self._bell: SimpleQueue[_UnderWay | None] = SimpleQueue()
-        self._under_way: dict[TaskFuture[Any], None] = {}
+        self._under_way: dict[TaskFuture[Any], Lease] = {}
         self._more = 0
         """Calls that may be under way beyond the least that there is room for."""
         self._submitting = threading.Lock()
@@ -93,15 +94,14 @@ class Desk:
         try:
             start_thread(self._thread)
         except RuntimeError as error:
-            if self._node is not None:
-                self._node.kill()
+            self._lease.kill()
             raise StartError(f"an executor cannot start the thread that it needs: {error}") from error
         atexit.register(self.at_exit)
 
     @property
     def workers(self) -> int:
         """How many calls can run at a time."""
-        cores = self._port.cores or (self._node.slots if self._node else usable_cores())
+        cores = self._lease.cores
         return min(self._workers_max or cores, cores)
 
     # ---- for the executor ------------------------------------------------------------------------------------
@@ -121,7 +121,8 @@ class Desk:
                 raise BrokenExecutor(str(self.broken)) from self.broken.__cause__
             if self._closed:
                 raise RuntimeError("cannot schedule new futures after shutdown")
-            item = future, call, self._port.take_index()
+            self._move()
+            item = _Pending(future, call, self._lease, self._lease.port.take_index())
             try:
                 self._pending.append(item)
                 if len(self._pending) <= 1:  # else the desk is busy, or full
@@ -136,7 +137,7 @@ class Desk:
 
         Args:
             cancel_pending: those for which there is no worker now are not wanted any more.
-            abandon: nor are those that run: they are cancelled, or ended with our own node.
+            abandon: nor are those that run: they are cancelled, or ended with a node that nobody else needs.
         """
         if self._pid != os.getpid():
             return
@@ -148,11 +149,10 @@ class Desk:
             for future in self._drain(kept):
                 if future.cancel():
                     future.set_running_or_notify_cancel()
-        if abandon and self._node is not None:
-            self._node.kill()
-        elif abandon:
-            for task in list(self._under_way):
-                self._port.cancel(task)
+        if abandon:
+            for taken in (self._lease, *self._left):
+                if not taken.kill():
+                    self._cancel(taken)
         self._bell.put(None)
         if wait and threading.current_thread() is not self._thread:
             self._thread.join()
@@ -161,12 +161,38 @@ class Desk:
         """The interpreter ends: nothing can be submitted any more."""
         self.close(wait=True)
 
+    def _revoke(self) -> None:
+        """All runs end: cancel what there is."""
+        with self._submitting:
+            self._closed = self._abandoned = True
+        for future in self._drain():
+            if future.cancel():
+                future.set_running_or_notify_cancel()
+        self._bell.put(None)
+
+    def _cancel(self, taken: Lease) -> None:
+        for task, whose in list(self._under_way.items()):
+            if whose is taken:
+                taken.port.cancel(task)
+
+    def _move(self) -> None:
+        """While something is submitted: share the program's run if it has one by now, and have another one if the last
+        was lost when nothing was under way."""
+        taken = self._lease
+        if taken.port.is_lost:
+            if self._under_way or self._pending:
+                return
+        elif not (taken.is_apart and has_room(self._workers_max)):
+            return
+        self._lease = lease(self._workers_max, self._revoke)
+        self._left.append(taken)
+
     def _drain(self, kept: int = 0) -> list[Future[Any]]:
         """Take the futures of all pending calls away, but for so many of the oldest."""
         drained = []
         with suppress(IndexError):
             while len(self._pending) > kept:
-                drained.append(self._pending.pop()[0])
+                drained.append(self._pending.pop().future)
         return drained[::-1]
 
     # ---- the thread ------------------------------------------------------------------------------------------
@@ -174,17 +200,17 @@ class Desk:
     def _serve(self) -> None:
         """The body of the thread."""
         try:
-            if self._node is not None:
-                self._node.port.start()
             self._work()
         except HdphrsError as error:  # the node has not started
             self._break(str(error), error)
-        if self._node is not None:
-            self._node.end()
+        for taken in (self._lease, *self._left):
+            taken.end()
         atexit.unregister(self.at_exit)
 
     def _work(self) -> None:
         while True:
+            self._lease.start()
+            self._leave()
             while self._pending and len(self._under_way) < self._room():
                 self._hand_over()
             if self._closed and not self._under_way and not self._pending:
@@ -193,8 +219,20 @@ class Desk:
             for _ in range(self._bell.qsize()):
                 self._hear(self._bell.get())
 
+    def _leave(self) -> None:
+        """End the runs that this executor has left, when none of its calls is there."""
+        with self._submitting:
+            left = self._left and [
+                taken
+                for taken in self._left
+                if taken not in self._under_way.values() and all(one.lease is not taken for one in self._pending)
+            ]
+            self._left = [taken for taken in self._left if taken not in left]
+        for taken in left:
+            taken.end()
+
     def _room(self) -> int:
-        cores = self._port.cores
+        cores = self._lease.port.cores
         if self._workers_max is not None and self._workers_max < cores:
             return self._workers_max
         return min(CALLS_PER_CORE_MIN * cores + self._more, CALLS_PER_CORE_MAX * cores)
@@ -204,15 +242,15 @@ class Desk:
             return
         took_s = monotonic() - done.since_s
         if took_s < SOON_S:
-            self._more = min(self._more + 1, CALLS_PER_CORE_MAX * self._port.cores)
+            self._more = min(self._more + 1, CALLS_PER_CORE_MAX * self._lease.port.cores)
         elif took_s > 2 * SOON_S and self._more > 0:
             self._more -= 1
         del self._under_way[done.task]
-        self._fill(done.future, done.task)
+        self._fill(done)
 
     def _hand_over(self) -> None:
         try:
-            future, call, index = self._pending.popleft()
+            future, call, taken, index = self._pending.popleft()
         except IndexError:
             return  # cancelled a moment ago
         if not future.set_running_or_notify_cancel():
@@ -221,27 +259,29 @@ class Desk:
             future.set_exception(self.broken)
             return
         try:
+            taken.start()
+            taken.port.check()
             function, args, kwargs = call if self._initializer is None else self._initializer.before(call)
-            task = self._port.spawn(function, args, kwargs, None, index=index)
+            task = taken.port.spawn(function, args, kwargs, None, index=index)
         except BaseException as error:
-            self._fail(future, error)
+            self._fail(future, error, taken)
             return
-        self._under_way[task] = None
+        self._under_way[task] = taken
         if self._abandoned:
-            self._port.cancel(task)
-        under_way = _UnderWay(future, task, monotonic())
-        self._port.watch(task, lambda: self._bell.put(under_way))
+            taken.port.cancel(task)
+        under_way = _UnderWay(future, task, taken, monotonic())
+        taken.port.watch(task, lambda: self._bell.put(under_way))
 
-    def _fill(self, future: Future[Any], task: TaskFuture[Any]) -> None:
+    def _fill(self, done: _UnderWay) -> None:
         try:
-            value = self._port.wait(task)
+            value = done.lease.port.wait(done.task)
         except BaseException as error:
-            self._fail(future, error)
+            self._fail(done.future, error, done.lease)
         else:
-            future.set_result(value)
+            done.future.set_result(value)
 
-    def _fail(self, future: Future[Any], error: BaseException) -> None:
-        if isinstance(error, RootLostError) and self._port.is_lost:
+    def _fail(self, future: Future[Any], error: BaseException, taken: Lease) -> None:
+        if isinstance(error, RootLostError) and taken.port.is_lost:
             self._break(str(error), error)
         elif isinstance(error, Cancelled):
             error = CancelledError(str(error))

@@ -1,7 +1,7 @@
 """A node that a process starts for itself, alone on this host, and ends when it needs it no more.
 
-What lives here: `EmbeddedNode`, its process and the port to it.  A program has one (`attach.py`), and each executor
-that finds no cluster has one of its own.
+What lives here: `EmbeddedNode`, its process and the port to it.  Who needs one, and for how long, is `attach.py`'s
+business.
 """
 
 from __future__ import annotations
@@ -11,16 +11,13 @@ import signal
 import socket
 import subprocess
 import sys
-import weakref
-from contextlib import suppress
-from functools import partial
 
 from hdphrs.config import LEDGER_END_S
 from hdphrs.console import say
 from hdphrs.errors import LedgerError, StartError
 from hdphrs.program.port import ProgramPort
 from hdphrs.room import how_exhausted
-from hdphrs.wire.files import occupy_standard, out_of_the_way
+from hdphrs.wire.files import identity, occupy_standard, out_of_the_way
 from hdphrs.wire.local import Link
 from hdphrs.wire.settings import (
     ADVICE_VARIABLE,
@@ -58,7 +55,6 @@ class EmbeddedNode:
             self._start(slots, number)
         except OSError as error:
             raise StartError(f"cannot start a node for this program: {how_exhausted(error)}") from error
-        os.register_at_fork(after_in_child=partial(_part, weakref.ref(self.port)))
 
     def _start(self, slots: int, number: int) -> None:
         ledger, key = _ledger()
@@ -86,6 +82,7 @@ class EmbeddedNode:
                 raise
         assert self._process.stdin is not None
         self._leash = out_of_the_way(os.dup(self._process.stdin.fileno()))
+        self._leash_identity = identity(self._leash)
         self._process.stdin.close()
         self._farewell_s = FAREWELL_S if ledger is None else LEDGER_END_S
         self.port: ProgramPort = ProgramPort(Link(ours), describe_loss=self._describe_loss, number=number)
@@ -93,7 +90,7 @@ class EmbeddedNode:
     def end(self) -> None:
         """Tell it that the program has ended, and see it off."""
         self.port.close()
-        with suppress(OSError):  # the program may have closed it
+        if identity(self._leash) == self._leash_identity is not None:  # else the program has closed it
             os.close(self._leash)
         try:
             self._process.wait(self._farewell_s)
@@ -106,8 +103,12 @@ class EmbeddedNode:
         self._process.kill()
         self._process.wait()
 
+    def describe_end(self) -> str:
+        """What has become of its process, which has ended, or does not answer."""
+        return f"the node of this program (process {self._process.pid}) {self._how()}"
+
     def _describe_loss(self) -> str:
-        return f"the node of this program (process {self._process.pid}) {self._how()}; run the program again"
+        return f"{self.describe_end()}, and every task that was there is lost; the next call starts another node"
 
     def _how(self) -> str:
         try:
@@ -136,10 +137,3 @@ def _is_for_people() -> bool:
         return sys.stdout is not None and (sys.stdout.fileno() != 1 or os.isatty(1))
     except (OSError, ValueError, AttributeError):
         return True
-
-
-def _part(port: weakref.ref[ProgramPort]) -> None:
-    """A fork must not keep the node alive when its program is gone."""
-    left = port()
-    if left is not None:
-        left.abandon()

@@ -14,14 +14,14 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from hdphrs.api import seeds
-from hdphrs.api.future import AWAY, DONE, FAILED, Future, is_outcome, name_of, unfold
+from hdphrs.api.future import AWAY, DONE, FAILED, Future, is_outcome, name_of, state, unfold
 from hdphrs.api.future import get as fast_get
 from hdphrs.api.memo import Wish, wish_of
 from hdphrs.api.options import options_of, options_of_task, use
 from hdphrs.api.places import NodeInfo, Roster
-from hdphrs.api.port import Bell
+from hdphrs.api.port import NOT_OURS, Bell, Port, attached, owner_of
 from hdphrs.api.seeds import Indices
-from hdphrs.errors import HdphrsError, RootLostError, StartError, UsageError
+from hdphrs.errors import Cancelled, HdphrsError, RootLostError, StartError, UsageError
 from hdphrs.program.calls import ARRIVED, HERE, CallFuture, Calls, Kind
 from hdphrs.program.listener import Listener
 from hdphrs.program.reader import Reader
@@ -117,6 +117,8 @@ class ProgramPort:
         self._refusal: str | None = None
         self._lost = False
         self._closed = False
+        self._is_foreign = False
+        """Whether this process is a fork of the one that it belongs to."""
         self.roster: Roster = Roster([NodeInfo(ROOT, "localhost", 1)])
         self._reliable = True
         self._ledger = False
@@ -163,10 +165,10 @@ class ProgramPort:
     ) -> Future[T]:
         if not callable(function):
             raise UsageError(f"spawn: the first argument is the function, as in spawn(f, x); {function!r} is none")
+        if self._lost or self._closed:
+            return self._successor().spawn(function, args, kwargs, supervised)
         if index is None:
             index = self._indices.take()
-        if self._lost or self._closed:
-            self._check_open()
         called, keywords = unfold(function)
         kwargs = {**keywords, **kwargs} if keywords else kwargs
         if self._ledger or (use.begun and options_of(called) is not None):
@@ -202,14 +204,15 @@ class ProgramPort:
     def place(
         self, node: NodeId, function: Callable[..., T], args: tuple[Any, ...], supervised: bool | None
     ) -> Future[T]:
-        self._check_open()
+        if self._lost or self._closed:
+            return self._successor().place(node, function, args, supervised)
         called, keywords = unfold(function)
         task = self._encode(called, args, keywords, supervised, self.take_index(), is_placed=True)
         return self._send(task, node)
 
     def wait(self, future: Future[T]) -> T:
-        if future._parent is not self:
-            raise UsageError("get: this future belongs to another process, of which this one is a fork, or to a task")
+        if future._parent is not self or self._is_foreign:
+            return self._owner(future).wait(future)
         if future._status is AWAY and not self._reader.read_until(lambda: future._status is not AWAY):
             arrival = threading.Lock()
             arrival.acquire()
@@ -237,8 +240,9 @@ class ProgramPort:
         Raises:
             UsageError: there will never be one, for the program has ended, or the future is not of this process.
         """
-        if future._parent is not self:
-            raise UsageError("get: this future belongs to another process, of which this one is a fork, or to a task")
+        if future._parent is not self or self._is_foreign:
+            self._owner(future).watch(future, call)
+            return
         with self._lock:
             if future._status is AWAY:
                 if self._closed:
@@ -253,12 +257,17 @@ class ProgramPort:
         return future._status is not AWAY
 
     def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
+        if future._parent is not self:
+            self._owner(future).unwatch(future, call)
+            return
         self._waiters.remove(future, call)
 
     def bell(self) -> Bell:
         return _Bell()
 
     def cancel(self, future: Future[Any]) -> bool:
+        if future._parent is not self or self._is_foreign:
+            return self._owner(future).cancel(future)
         try:
             slots = self._calls.cancel(future)
             if slots is None:
@@ -297,7 +306,8 @@ class ProgramPort:
         return None
 
     def run(self, main: Callable[..., T], args: tuple[Any, ...]) -> T:
-        self._check_open()
+        if self._lost or self._closed:
+            return self._successor().run(main, args)
         called, keywords = unfold(main)
         task = self._encode(called, args, keywords, None, self.take_index(), is_placed=True)
         self._listener.begin_main(task.path)
@@ -328,15 +338,43 @@ class ProgramPort:
 
     def abandon(self) -> None:
         """Close the link without a word: in a fork of the program, to which it does not belong."""
-        self._closed = True
+        self._closed = self._is_foreign = True
         with suppress(OSError):
             self._link.close()
 
-    def _check_open(self) -> None:
+    def give_up(self, why: str) -> None:
+        """Nothing of what is under way is wanted any more: its futures raise `Cancelled`, and say this."""
+        self._fail(self._calls.lose(), Cancelled(why))
+
+    def check(self) -> None:
+        """For one who wants this run and no other.
+
+        Raises:
+            HdphrsError: it is over.
+        """
         if self._lost:
             raise self._loss()
         if self._closed:
             raise UsageError("spawn: the program has ended, and its node with it")
+
+    def _successor(self) -> Port:
+        """The port of the program's next run, this one being over.
+
+        Raises:
+            HdphrsError: there is none.
+        """
+        port = attached()
+        if port is self:
+            raise self._loss()
+        if state.port is self:
+            state.port = port
+        return port
+
+    def _owner(self, future: Future[Any]) -> Port:
+        owner = owner_of(future)
+        if owner is self:  # which a fork has inherited
+            raise UsageError(NOT_OURS)
+        return owner
 
     def _kind_of(self, function: Callable[..., Any], supervised: bool) -> Kind:
         code, data = self._book.known_code_of(function) or self._book.code_of(name_of(function), function)
@@ -493,11 +531,13 @@ class ProgramPort:
         self._begin()
         lost = self._calls.lose()
         if lost:
-            error = self._loss()
-            with self._lock:
-                for future in lost:
-                    self._waiters.fill(future, FAILED, error)
-            self._sender.wake()
+            self._fail(lost, self._loss())
+
+    def _fail(self, futures: list[Future[Any]], error: HdphrsError | Cancelled) -> None:
+        with self._lock:
+            for future in futures:
+                self._waiters.fill(future, FAILED, error)
+        self._sender.wake()
 
     def _begin(self) -> None:
         """Let `start` return, or raise."""

@@ -68,6 +68,16 @@ def occupy_standard(*, inherited: bool = True) -> None:
                 os.close(opened)
 
 
+def identity(descriptor: int) -> tuple[int, int] | None:
+    """What a descriptor stands for, among all files and sockets; None if it is closed.  A program may have closed one
+    of ours by its number, and opened something else since."""
+    try:
+        found = os.fstat(descriptor)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def beyond_standard(descriptor: int) -> int:
     """The same open file under a number that is no standard one; a program may have closed one of those meanwhile."""
     if descriptor > STANDARD_MAX:

@@ -8,7 +8,6 @@ socket is inherited or a pair, so the shapes are not checked further.
 from __future__ import annotations
 
 import fcntl
-import os
 import select
 import socket
 import sys
@@ -26,6 +25,7 @@ from hdphrs.config import FRAME_BYTES_MAX
 from hdphrs.errors import CannotTravelError
 from hdphrs.protocol.tasks import Outcome, Spark, Task, TaskRef, Verdict
 from hdphrs.wire.bulk import Bulk
+from hdphrs.wire.files import identity
 from hdphrs.wire.framing import ITEMS_MAX, FrameDecoder, encode_frame, plain_frame
 from hdphrs.wire.items import unpack_outcome, unpack_spark
 from hdphrs.wire.passing import Cargo, catch, receive, send_all, send_at_once, unload
@@ -172,15 +172,6 @@ def _unread_bytes(sock: socket.socket) -> int:
     return int.from_bytes(found, sys.byteorder)
 
 
-def _identity(sock: socket.socket) -> tuple[int, int] | None:
-    """What its descriptor stands for, among all files and sockets; None if it is closed."""
-    try:
-        found = os.fstat(sock.fileno())
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
 class Link:
     """The blocking end of a local link; any thread may send, one at a time receives."""
 
@@ -188,7 +179,7 @@ class Link:
         """`tray` is for what the node need not hear at once; only a scheduler has one."""
         self._socket = sock
         self._tray = tray
-        self._identity = _identity(sock)
+        self._identity = identity(sock.fileno())
         self._sent = 0
         """How many messages have gone over it."""
         self._decoder = FrameDecoder(FRAME_BYTES_MAX, trusted=True)
@@ -208,7 +199,7 @@ class Link:
     @property
     def is_intact(self) -> bool:
         """Whether its descriptor is what it was: this process may have closed it by its number, or replaced it."""
-        return self._identity is not None and _identity(self._socket) == self._identity
+        return self._identity is not None and identity(self._socket.fileno()) == self._identity
 
     def send(self, *messages: list[Any]) -> None:
         """Send these messages together; blocks while the node is busy.
@@ -314,5 +305,9 @@ class Link:
         self._caught.clear()
 
     def close(self) -> None:
-        """Close the descriptor; the node takes it for the end of this process."""
-        self._socket.close()
+        """Close the descriptor, unless this process has done so and it may be something else by now; the node takes it
+        for the end of this process."""
+        if self.is_intact:
+            self._socket.close()
+        else:
+            self._socket.detach()

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 
 from hdphrs.api.future import state
-from hdphrs.api.port import Unattached
 from hdphrs.program import attach
 from hdphrs.program.embedded import EmbeddedNode
 from tests.executor import cpython
@@ -22,9 +21,8 @@ def shared_node() -> Iterator[EmbeddedNode]:
     """A node to which this process is attached, as a program is under `hdphrs run`: executors use it and leave it."""
     sys.path += cpython.path()
     node = EmbeddedNode(SLOTS)
-    node.port.start()
-    attach._attached, attach._embedded, state.port = node.port, node, node.port
+    attach._current = attach._add(node.port, node)
+    state.port = attach.attach()
     yield node
-    attach._attached, attach._embedded, state.port = None, None, Unattached(attach.attach)
-    node.end()
+    attach.shutdown()
     del sys.path[len(sys.path) - len(cpython.path()) :]

@@ -22,10 +22,10 @@ import trio
 import hdphrs
 from hdphrs.api.future import AWAY
 from hdphrs.errors import CannotTravelError, RemoteTraceback, StartError, TaskCrashedError
-from hdphrs.executor import desk
 from hdphrs.executor.inside import InsideFuture
 from hdphrs.program import embedded
 from tests.executor import work
+from tests.executor.conftest import SLOTS
 from tests.program.interruption import LateError, handler, interrupted
 
 DEADLINE_S = 60.0
@@ -261,9 +261,8 @@ def test_an_executor_that_is_dropped_finishes_its_calls_and_its_thread(gate: Pat
 
 
 def test_a_node_that_does_not_start_breaks_its_executor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk, "shared_port", lambda slots: None)
     monkeypatch.setattr(embedded, "start_node", lambda *_, **__: subprocess.Popen(["false"], stdin=subprocess.PIPE))
-    with hdphrs.Executor(max_workers=1) as executor:
+    with hdphrs.Executor(max_workers=SLOTS + 1) as executor:
         error = executor.submit(work.square, 1).exception()
         assert isinstance(error, BrokenExecutor)
         assert isinstance(error.__cause__, StartError)

@@ -24,10 +24,10 @@ def link(monkeypatch: pytest.MonkeyPatch) -> Iterator[local.Link]:
     theirs.settimeout(DEADLINE_S)
     port = ProgramPort(local.Link(ours), describe_loss=lambda: "it is gone")
     ports = [port]
-    monkeypatch.setattr(attach, "_attached", None)
-    monkeypatch.setattr(attach, "_beginning", None)
-    monkeypatch.setattr(attach, "_inherit", lambda: ports.pop() if ports else None)
-    monkeypatch.setattr(attach, "_embed", lambda: pytest.fail("it has started a node of its own"))
+    monkeypatch.setattr(attach, "_current", None)
+    monkeypatch.setattr(attach, "_runs", [])
+    monkeypatch.setattr(attach, "_inherit", lambda: attach._add(ports.pop()) if ports else None)
+    monkeypatch.setattr(attach, "EmbeddedNode", lambda *_: pytest.fail("it has started a node of its own"))
     node = local.Link(theirs)
     yield node
     node.close()
@@ -36,7 +36,7 @@ def link(monkeypatch: pytest.MonkeyPatch) -> Iterator[local.Link]:
 
 def test_attaching_that_is_interrupted_goes_on_with_the_same_node(link: local.Link) -> None:
     def strike() -> None:
-        wait_for(lambda: attach._beginning is not None and attach._beginning._receiver.ident is not None)
+        wait_for(lambda: attach._current is not None and attach._current.port._receiver.ident is not None)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
 
     with handler():
@@ -55,4 +55,4 @@ def test_node_that_refuses_the_program_is_not_asked_again(link: local.Link) -> N
     link.close()
     with pytest.raises(StartError):
         attach.attach()
-    assert attach._beginning is None
+    assert attach._current is None
