@@ -19,7 +19,8 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, Modul
 from typing import Any
 
 from hdphrs.wire.constant import Constant
-from hdphrs.wire.pickling import PLAIN, Cached, by_reference, is_received
+from hdphrs.wire.pickler import PLAIN, Cached, by_reference
+from hdphrs.wire.unpickler import is_received
 
 _MISSING = object()
 _SLOTNAMES = "__slotnames__"

@@ -1,0 +1,526 @@
+"""Globals of the program as definitions, for processes that run its tasks (decision 47).
+
+What lives here: what a global refers to, what it is pickled to, and bundles of all that something needs.  What becomes
+of them where they arrive is in `stand_in.py`.
+
+In the program a definition is made of what a global is bound to.  In a process that runs tasks it is what has arrived:
+what tasks have made of their process's globals stays there, and a function is the same bytes on every host.
+"""
+
+from __future__ import annotations
+
+import dis
+import io
+import os
+import re
+import struct
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    ModuleType,
+)
+from typing import Any, Final, NamedTuple
+from weakref import ref
+
+from cloudpickle import cloudpickle as internals
+
+from hdphrs.errors import CannotTravelError
+from hdphrs.wire import main_file
+from hdphrs.wire.capture import Watch, _captured, is_constant
+from hdphrs.wire.main_file import About
+from hdphrs.wire.pickler import MAIN, MAINS, PICKLE_PROTOCOL, PLAIN, BasePickler, Cached, by_reference, is_by_value
+from hdphrs.wire.signals import came_between
+from hdphrs.wire.stand_in import (
+    LOCAL,
+    RUN,
+    TEXT,
+    VALUE,
+    Definition,
+    Generation,
+    digest_of,
+    globals_of_main,
+    key_of,
+    of_main,
+    pack,
+    receiver,
+)
+
+BUNDLES_MAX: Final = 1024
+"""Bundles that are remembered, of things that cannot change unseen."""
+
+_NEVER_ALIASED: Final = PLAIN | {tuple, frozenset, range, ModuleType, FunctionType, BuiltinFunctionType, Cached, type}
+_OF_NOTEBOOKS: Final = frozenset({"In", "Out", "_ih", "_oh", "_dh", "_i", "_ii", "_iii", "_", "__", "___"})
+_FIXED_KINDS: Final = (MemberDescriptorType, GetSetDescriptorType, object, struct.Struct, re.Pattern)
+_FIXED_ATTRIBUTES: Final = frozenset(
+    {"__annotations__", "__dict__", "__weakref__", "__doc__", "__match_args__", "__slots__", "_abc_impl"}
+)
+
+
+class User(NamedTuple):
+    """A function that refers to a global."""
+
+    name: str
+    code: CodeType
+
+
+class Place(NamedTuple):
+    """Where something is named."""
+
+    generation: Generation | None
+    """Of a process that runs tasks."""
+    label: str
+    name: str
+    path: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """Of the global."""
+        return key_of(self.label, self.name)
+
+
+def place_of(named: Any) -> Place | None:
+    """Where a module that travels by value names a function, a class or a cache."""
+    module = getattr(named, "__module__", None)
+    qualname = getattr(named, "__qualname__", None)
+    if type(module) is not str or type(qualname) is not str or "<" in qualname or not is_by_value(module):
+        return None
+    label = MAIN if module in MAINS else module
+    name, *path = qualname.split(".")
+    for generation, space in _spaces(label):
+        found = space.get(name)
+        for part in path:
+            found = getattr(found, part, None)
+        if found is named:
+            return Place(generation, label, name, tuple(path))
+    return None
+
+
+def _spaces(label: str) -> Iterator[tuple[Generation | None, dict[str, Any]]]:
+    if receiver.runs_tasks:
+        for generation in reversed(receiver.generations):
+            if label in generation.modules:
+                yield generation, vars(generation.modules[label])
+    elif label in sys.modules:
+        yield None, vars(sys.modules[label])
+
+
+def home_of(function: FunctionType) -> tuple[Generation | None, str] | None:
+    """The module that travels by value whose globals a function has."""
+    name = function.__globals__.get("__name__")
+    if type(name) is not str or not is_by_value(name):
+        return None
+    label = MAIN if name in MAINS else name
+    for generation, space in _spaces(label):
+        if space is function.__globals__:
+            return generation, label
+    return None
+
+
+# ---- pickling one global ---------------------------------------------------------------------------------------------
+
+
+class _Here:
+    """Pickles as the globals of a module, where a definition is loaded."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+
+
+class _Make:
+    """Pickles as what makes the thing that is defined."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self) -> None:
+        """Never called: pickles want something that could be."""
+
+
+class _DefinitionPickler(BasePickler):
+    """Pickles one global; what else the program names is a reference."""
+
+    is_global = True
+
+    def __init__(self, file: io.BytesIO, generation: Generation | None, key: str, root: Any, aliases: dict[int, str]):
+        super().__init__(file, PICKLE_PROTOCOL, None)
+        self._generation = generation
+        self._key = key
+        self._root = root
+        self._aliases = aliases
+        self.links: dict[str, None] = {}
+        self.users: dict[str, User] = {}
+        """The globals that functions refer to, and one of these."""
+
+    def persistent_id(self, obj: Any) -> Any:
+        kind = type(obj)
+        if kind in PLAIN:
+            return None
+        if kind is _Here:
+            return "globals", obj.label
+        if kind is _Make:
+            return "make", obj.name
+        key = self._aliases.get(id(obj))
+        path: tuple[str, ...] = ()
+        if key is None and (kind is FunctionType or kind is Cached or issubclass(kind, type)):
+            place = place_of(obj)
+            if place is not None:
+                key, path = place.key, place.path
+        if key is None or key == self._key:
+            return None
+        self.links[key] = None
+        return ("global", key, *path)
+
+    def _link(self, named: Any) -> Any:
+        return None
+
+    def _link_sentinel(self, value: object) -> Any:
+        return None
+
+    def _reduce_named(self, obj: Any, kind: type) -> Any:
+        reduced = super()._reduce_named(obj, kind)
+        if obj is self._root and type(reduced) is tuple:
+            if kind is FunctionType and len(reduced) == 6 and reduced[0] is not None and type(reduced[1][0]) is CodeType:
+                return (_Make("function"), *reduced[1:])
+            if reduced[0] in (internals._make_skeleton_class, internals._make_skeleton_enum):
+                return (_Make(reduced[0].__name__), *reduced[1:])
+        return reduced
+
+    def _globals_of(self, function: FunctionType) -> Any:
+        home = home_of(function)
+        if home is None:
+            return module_globals(function)
+        self.users.update(uses_of(function, home[1]))
+        return _Here(home[1])
+
+
+def uses_of(function: FunctionType, label: str) -> dict[str, User]:
+    """The keys of what a function refers to."""
+    user = User(function.__qualname__, function.__code__)
+    uses = {key_of(label, name): user for name in internals._extract_code_globals(user.code)}
+    uses = {key: user for key, user in uses.items() if key.partition(":")[2] in function.__globals__}
+    file = user.code.co_filename
+    if "linecache" in sys.modules and file in sys.modules["linecache"].cache and not os.path.exists(file):
+        uses[f"text:{file}"] = user
+    return uses
+
+
+class _Globals:
+    """Pickles as the globals of the program where it is loaded, with all that is in a bundle."""
+
+    def __init__(self, bundle: bytes, label: str) -> None:
+        self._made = bundle, label
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return globals_of_main, self._made
+
+
+class _ModuleGlobals:
+    """Pickles as the globals of a module that is installed everywhere."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return load_globals, (self._module,)
+
+
+def load_globals(module: str) -> dict[str, Any]:
+    """The globals of an installed module."""
+    __import__(module)
+    return vars(sys.modules[module])
+
+
+def module_globals(function: FunctionType) -> _ModuleGlobals | None:
+    """What pickles as the globals of a nested function of an installed module; those of the program's own modules are
+    copied, for the program may have set them."""
+    name = function.__globals__.get("__name__")
+    module = sys.modules.get(name) if type(name) is str else None
+    if module is None or vars(module) is not function.__globals__ or name in MAINS or is_by_value(str(name)):
+        return None
+    file = getattr(module, "__file__", None) or ""
+    top = str(name).partition(".")[0]
+    installed = top in sys.stdlib_module_names or top == "hdphrs" or "site-packages" in file or "dist-packages" in file
+    return _ModuleGlobals(str(name)) if installed else None
+
+
+# ---- bundles ---------------------------------------------------------------------------------------------------------
+
+
+class Definitions:
+    """Makes the definitions of this process."""
+
+    def __init__(self) -> None:
+        self._bundles: dict[int, tuple[ref[Any], Watch, bytes]] = {}
+        self._bound: dict[str, tuple[Callable[[], Any], bytes, int]] = {}
+        """By key: what it was bound to, the digest of that, and how many others of the same digest before."""
+        self._guards: dict[About, bool] = {}
+
+    def link(self, named: Any) -> tuple[Any, ...] | None:
+        """How a function, a class or a cache is reduced to its name."""
+        place = place_of(named)
+        if place is None:
+            name = receiver.name_in_file(named) if receiver.runs_tasks else None
+            if name is None:
+                return None
+            key = key_of(MAIN, name)
+            told = receiver.generations[-1].told
+            return of_main, (pack(told, [_from_file(key)]), key)
+        return of_main, (self._bundle_of(named, place), place.key, *place.path)
+
+    def link_sentinel(self, value: object) -> tuple[Any, ...] | None:
+        """How a bare object that the main module names is reduced to its name."""
+        for generation, space in _spaces(MAIN):
+            for name, held in space.items():
+                if held is value:
+                    key = key_of(MAIN, name)
+                    return of_main, (self._pack(generation, {key: None}), key)
+        return None
+
+    def globals_of(self, function: FunctionType) -> Any:
+        """What pickles as the globals of a function by value."""
+        home = home_of(function)
+        if home is None:
+            return module_globals(function)
+        generation, label = home
+        return _Globals(self._pack(generation, uses_of(function, label)), label)
+
+    def _bundle_of(self, named: Any, place: Place) -> bytes:
+        known = self._bundles.get(id(named))
+        if known is not None and known[0]() is named and (place.generation is not None or known[1].holds()):
+            return known[2]
+        watch = Watch(named)
+        fixed: list[bool] = []
+        bundle = self._pack(place.generation, {place.key: None}, fixed)
+        if all(fixed):
+            if len(self._bundles) >= BUNDLES_MAX:
+                self._bundles.clear()
+            self._bundles[id(named)] = ref(named), watch, bundle
+        return bundle
+
+    def _pack(
+        self, generation: Generation | None, roots: Iterable[str] | dict[str, Any], fixed: list[bool] | None = None
+    ) -> bytes:
+        found: dict[str, Definition] = {}
+        users: dict[str, User] = dict(roots) if isinstance(roots, dict) else {}
+        waiting = sorted(roots, reverse=True)
+        while waiting:
+            key = waiting.pop()
+            if key in found:
+                continue
+            definition = self._define(generation, key, users)
+            if definition is None:
+                continue
+            found[key] = definition
+            if fixed is not None:
+                fixed.append(self._is_fixed(generation, definition))
+            waiting += sorted({*definition.links, *definition.names} - found.keys(), reverse=True)
+        told = main_file.about(sys.modules[MAIN]) if generation is None else generation.told
+        return pack(told, found.values())
+
+    def _is_fixed(self, generation: Generation | None, definition: Definition) -> bool:
+        if definition.kind != VALUE or generation is not None:
+            return True
+        label, _, name = definition.key.partition(":")
+        return is_fixed(vars(sys.modules[label]).get(name))
+
+    def _define(self, generation: Generation | None, key: str, users: dict[str, User]) -> Definition | None:
+        label, _, name = key.partition(":")
+        if label == "text":
+            return _text_of(key, name)
+        if generation is not None:
+            kept = generation.definitions.get(key)
+            if kept is not None:
+                return kept
+        space = vars(sys.modules[label] if generation is None else generation.modules[label])
+        if name not in space:
+            return None
+        value = space[name]
+        try:
+            data, links, names = self._pickle(generation, key, value, users)
+        except BaseException as error:
+            if came_between(error):
+                raise
+            if generation is not None:
+                return None  # a task has bound it here, for this process
+            return self._not_pickled(key, value, users.get(key), error)
+        if generation is not None:
+            return Definition(key, digest_of(data), LOCAL, data, links, names)
+        version = self._version(key, value, data)
+        receiver.remember(key, version, value)
+        return Definition(key, version, VALUE, data, links, names)
+
+    def _pickle(
+        self, generation: Generation | None, key: str, value: Any, users: dict[str, User]
+    ) -> tuple[bytes, list[str], list[str]]:
+        aliases = _aliases_of(generation, key, value)
+        while True:
+            with io.BytesIO() as file:
+                pickler = _DefinitionPickler(file, generation, key, value, aliases)
+                pickler.dump(value)
+                data = file.getvalue()
+            circle = self._circle(generation, key, pickler.links, aliases)
+            if not circle:
+                break
+            aliases = {number: alias for number, alias in aliases.items() if alias not in circle}
+        for used, user in pickler.users.items():
+            users.setdefault(used, user)
+        return data, sorted(pickler.links), sorted(pickler.users.keys() - {key})
+
+    def _circle(
+        self, generation: Generation | None, key: str, links: Iterable[str], aliases: dict[int, str]
+    ) -> set[str]:
+        """Those of the values in this one that have it in them, too: each has a copy of its own."""
+        values = set(aliases.values()).intersection(links)
+        if not values:
+            return set()
+        inside: dict[str, set[str]] = {}
+
+        def links_of(name: str) -> set[str]:
+            if name not in inside:
+                label, _, bound = name.partition(":")
+                space = vars(sys.modules[label] if generation is None else generation.modules[label])
+                with io.BytesIO() as file:
+                    pickler = _DefinitionPickler(file, generation, name, space[bound], aliases)
+                    try:
+                        pickler.dump(space[bound])
+                    except Exception:
+                        pickler.links.clear()
+                inside[name] = set(pickler.links).intersection(aliases.values())
+            return inside[name]
+
+        def leads_back(name: str) -> bool:
+            seen: set[str] = set()
+            waiting = [name]
+            while waiting:
+                here = waiting.pop()
+                if here == key:
+                    return True
+                if here not in seen:
+                    seen.add(here)
+                    waiting += links_of(here)
+            return False
+
+        return {name for name in values if leads_back(name)}
+
+    def _version(self, key: str, value: Any, data: bytes) -> bytes:
+        """A digest of the data, and of how often the name was bound to another object that is pickled to the same."""
+        digest = digest_of(data)
+        if type(value) in PLAIN or is_constant(value) or isinstance(value, type | FunctionType | Cached):
+            return digest
+        bound, before, count = self._bound.get(key, (None, b"", 0))
+        if bound is not None and before == digest and bound() is not value:
+            count += 1
+        elif before != digest:
+            count = 0
+        self._bound[key] = _hold(value), digest, count
+        return digest_of(digest + count.to_bytes(4, "big")) if count else digest
+
+    def _not_pickled(self, key: str, value: Any, user: User | None, error: BaseException) -> Definition:
+        told = main_file.about(sys.modules[MAIN])
+        if key.startswith(f"{MAIN}:") and self._has_guard(told):
+            return _from_file(key)
+        if isinstance(error, CannotTravelError) and user is None:
+            raise error
+        name = key.partition(":")[2]
+        uses = "" if user is None else f", which {user.name} uses ({user.code.co_filename}, line {_line(user.code, name)})"
+        kind = type(value)
+        kind_name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+        what = f"the global {name}{uses}" if isinstance(value, type | FunctionType) else f"the global {name} (a {kind_name}){uses},"
+        remedy = "make it in the function that uses it (functools.cache keeps one in each process)"
+        if told.file is not None:
+            remedy += (
+                ', or start the program under `if __name__ == "__main__":`, then each process that needs it runs the '
+                "file once for one of its own"
+            )
+        raise CannotTravelError(f"{what} does not pickle: {type(error).__name__}: {error}; {remedy}") from error
+
+    def _has_guard(self, told: About) -> bool:
+        if told not in self._guards:
+            self._guards[told] = main_file.has_guard(told)
+        return self._guards[told]
+
+
+def _from_file(key: str) -> Definition:
+    return Definition(key, digest_of(f"run {key}".encode()), RUN, b"", [], [])
+
+
+def _text_of(key: str, file: str) -> Definition | None:
+    import linecache  # it has been imported where this is called
+
+    entry: Any = linecache.cache.get(file)
+    if entry is None or len(entry) != 4:
+        return None
+    text = "".join(entry[2]).encode("utf-8", "replace")
+    return Definition(key, digest_of(text), TEXT, text, [], [])
+
+
+def _aliases_of(generation: Generation | None, key: str, value: Any) -> dict[int, str]:
+    """What other globals are bound to, where the same object may be a part of this one."""
+    if type(value) in PLAIN or type(value) is ModuleType or generation is not None:
+        return {}
+    label, _, own = key.partition(":")
+    aliases: dict[int, str] = {}
+    for name, held in list(vars(sys.modules[label]).items()):
+        kind = type(held)
+        if kind in _NEVER_ALIASED or issubclass(kind, type) or name.startswith("__") or _is_of_notebook(name):
+            continue
+        if held is value and name != own and not aliases.get(id(held)):
+            aliases[id(held)] = key_of(label, name)
+        aliases.setdefault(id(held), key_of(label, name))
+    return aliases
+
+
+def _is_of_notebook(name: str) -> bool:
+    return name in _OF_NOTEBOOKS or (name[0] == "_" and name.lstrip("_i").isdigit())
+
+
+def is_fixed(value: Any, seen: frozenset[int] = frozenset()) -> bool:
+    """Whether a `Watch` notices all that may become of something."""
+    kind = type(value)
+    if id(value) in seen:
+        return True
+    inside = seen | {id(value)}
+    parts: Iterable[Any]
+    if kind is FunctionType or issubclass(kind, type):
+        if by_reference(value):
+            return True
+        parts = _captured(value) if kind is FunctionType else _attributes(value)
+    elif kind is Cached:
+        parts = (value.__wrapped__,)
+    elif kind in (staticmethod, classmethod):
+        parts = (value.__func__,)
+    elif kind is property:
+        parts = (value.fget, value.fset, value.fdel)
+    else:
+        return kind in _FIXED_KINDS or is_constant(value)
+    return all(is_fixed(part, inside) for part in parts)
+
+
+def _attributes(cls: type) -> Iterator[Any]:
+    for name, held in vars(cls).items():
+        if name not in _FIXED_ATTRIBUTES and not name.startswith("__dataclass"):
+            yield held
+
+
+def _hold(value: Any) -> Callable[[], Any]:
+    try:
+        return ref(value)
+    except TypeError:
+        return lambda: value
+
+
+def _line(code: CodeType, name: str) -> int:
+    for constant in (code, *(part for part in code.co_consts if isinstance(part, CodeType))):
+        for instruction in dis.get_instructions(constant):
+            if instruction.argval == name and instruction.positions and instruction.positions.lineno:
+                return instruction.positions.lineno
+    return code.co_firstlineno
+
+
+definitions: Final = Definitions()
+
