@@ -12,6 +12,7 @@ from __future__ import annotations
 import dis
 import io
 import os
+import pickle
 import re
 import struct
 import sys
@@ -57,7 +58,7 @@ _NEVER_ALIASED: Final = PLAIN | {tuple, frozenset, range, ModuleType, FunctionTy
 _OF_NOTEBOOKS: Final = frozenset({"In", "Out", "_ih", "_oh", "_dh", "_i", "_ii", "_iii", "_", "__", "___"})
 _FIXED_KINDS: Final = (MemberDescriptorType, GetSetDescriptorType, object, struct.Struct, re.Pattern)
 _FIXED_ATTRIBUTES: Final = frozenset(
-    {"__annotations__", "__dict__", "__weakref__", "__doc__", "__match_args__", "__slots__", "_abc_impl"}
+    {"__annotations__", "__dict__", "__weakref__", "__doc__", "__match_args__", "__slots__", "__slotnames__", "_abc_impl"}
 )
 
 
@@ -251,11 +252,56 @@ def module_globals(function: FunctionType) -> _ModuleGlobals | None:
 # ---- bundles ---------------------------------------------------------------------------------------------------------
 
 
+class _Stub:
+    """A watch on a function that nobody else keeps."""
+
+    def __init__(self, watch: Watch, function: Any) -> None:
+        self._watch = watch
+        self._function = function
+
+    def holds(self) -> bool:
+        """Whether all is the same."""
+        return self._watch.holds()
+
+
+class _Known(NamedTuple):
+    """A bundle that has been made, and what tells whether it is still the same."""
+
+    owner: Callable[[], Any]
+    watch: Watch | _Stub
+    bundle: bytes
+    changing: tuple[Definition, ...]
+    """Those of its definitions whose parts may change without being noticed by the watch."""
+
+
+class _Pack:
+    """One bundle on its way."""
+
+    def __init__(self, generation: Generation | None) -> None:
+        self.generation = generation
+        self.users: dict[str, User] = {}
+        """By key: a function that refers to a global."""
+        self._aliases: dict[str, dict[int, str]] = {}
+
+    def space(self, label: str) -> dict[str, Any]:
+        """The globals of a module."""
+        return vars(sys.modules[label] if self.generation is None else self.generation.modules[label])
+
+    def aliases(self, label: str) -> dict[int, str]:
+        """The keys of the values that this process has bound, by their identity; they may be parts of each other."""
+        if self.generation is not None:
+            return {}
+        if label not in self._aliases:
+            self._aliases[label] = _aliases_of(label, self.space(label))
+        return self._aliases[label]
+
+
 class Definitions:
     """Makes the definitions of this process."""
 
     def __init__(self) -> None:
-        self._bundles: dict[int, tuple[ref[Any], Watch, bytes]] = {}
+        self._known: dict[int, _Known] = {}
+        """By the identity of an object that is linked to, or of the code of a function by value."""
         self._bound: dict[str, tuple[Callable[[], Any], bytes, int]] = {}
         """By key: what it was bound to, the digest of that, and how many others of the same digest before."""
         self._guards: dict[About, bool] = {}
@@ -268,9 +314,8 @@ class Definitions:
             if name is None:
                 return None
             key = key_of(MAIN, name)
-            told = receiver.generations[-1].told
-            return of_main, (pack(told, [_from_file(key)]), key)
-        return of_main, (self._bundle_of(named, place), place.key, *place.path)
+            return of_main, (pack(receiver.generations[-1].told, [_from_file(key)]), key)
+        return of_main, (self._bundle(place.generation, named, named, {place.key: None}), place.key, *place.path)
 
     def link_sentinel(self, value: object) -> tuple[Any, ...] | None:
         """How a bare object that the main module names is reduced to its name."""
@@ -278,7 +323,7 @@ class Definitions:
             for name, held in space.items():
                 if held is value:
                     key = key_of(MAIN, name)
-                    return of_main, (self._pack(generation, {key: None}), key)
+                    return of_main, (self._make(_Pack(generation), [key])[0], key)
         return None
 
     def globals_of(self, function: FunctionType) -> Any:
@@ -287,48 +332,57 @@ class Definitions:
         if home is None:
             return module_globals(function)
         generation, label = home
-        return _Globals(self._pack(generation, uses_of(function, label)), label)
+        return _Globals(self._bundle(generation, function.__code__, function, uses_of(function, label)), label)
 
-    def _bundle_of(self, named: Any, place: Place) -> bytes:
-        known = self._bundles.get(id(named))
-        if known is not None and known[0]() is named and (place.generation is not None or known[1].holds()):
-            return known[2]
-        watch = Watch(named)
-        fixed: list[bool] = []
-        bundle = self._pack(place.generation, {place.key: None}, fixed)
-        if all(fixed):
-            if len(self._bundles) >= BUNDLES_MAX:
-                self._bundles.clear()
-            self._bundles[id(named)] = ref(named), watch, bundle
+    def _bundle(
+        self, generation: Generation | None, owner: Any, function: Any, roots: dict[str, User] | dict[str, None]
+    ) -> bytes:
+        known = self._known.get(id(owner))
+        if known is not None and known.owner() is owner and self._holds(known, generation):
+            return known.bundle
+        if type(owner) is CodeType:  # other functions of this code have other cells
+            cells = tuple(internals._make_empty_cell() for _ in owner.co_freevars)
+            function = FunctionType(owner, function.__globals__, None, None, cells)
+        watch = Watch(function)
+        pack = _Pack(generation)
+        pack.users.update({key: user for key, user in roots.items() if user is not None})
+        bundle, changing = self._make(pack, roots)
+        if len(self._known) >= BUNDLES_MAX:
+            self._known.clear()
+        held = (lambda: owner) if type(owner) is CodeType else ref(owner)
+        self._known[id(owner)] = _Known(held, _Stub(watch, function) if function is not owner else watch, bundle, changing)
         return bundle
 
-    def _pack(
-        self, generation: Generation | None, roots: Iterable[str] | dict[str, Any], fixed: list[bool] | None = None
-    ) -> bytes:
+    def _holds(self, known: _Known, generation: Generation | None) -> bool:
+        if generation is not None:
+            return True  # what has arrived stays as it is
+        if not known.watch.holds():
+            return False
+        pack = _Pack(None)
+        for definition in known.changing:
+            now = self._define(pack, definition.key)
+            if now is None or now.version != definition.version:
+                return False
+        return True
+
+    def _make(self, pack_: _Pack, roots: Iterable[str]) -> tuple[bytes, tuple[Definition, ...]]:
         found: dict[str, Definition] = {}
-        users: dict[str, User] = dict(roots) if isinstance(roots, dict) else {}
         waiting = sorted(roots, reverse=True)
         while waiting:
             key = waiting.pop()
             if key in found:
                 continue
-            definition = self._define(generation, key, users)
-            if definition is None:
-                continue
-            found[key] = definition
-            if fixed is not None:
-                fixed.append(self._is_fixed(generation, definition))
-            waiting += sorted({*definition.links, *definition.names} - found.keys(), reverse=True)
+            definition = self._define(pack_, key)
+            if definition is not None:
+                found[key] = definition
+                waiting += sorted({*definition.links, *definition.names} - found.keys(), reverse=True)
+        generation = pack_.generation
         told = main_file.about(sys.modules[MAIN]) if generation is None else generation.told
-        return pack(told, found.values())
+        changing = tuple(one for one in found.values() if generation is None and _may_change(one))
+        return pack(told, found.values()), changing
 
-    def _is_fixed(self, generation: Generation | None, definition: Definition) -> bool:
-        if definition.kind != VALUE or generation is not None:
-            return True
-        label, _, name = definition.key.partition(":")
-        return is_fixed(vars(sys.modules[label]).get(name))
-
-    def _define(self, generation: Generation | None, key: str, users: dict[str, User]) -> Definition | None:
+    def _define(self, pack_: _Pack, key: str) -> Definition | None:
+        generation = pack_.generation
         label, _, name = key.partition(":")
         if label == "text":
             return _text_of(key, name)
@@ -336,76 +390,36 @@ class Definitions:
             kept = generation.definitions.get(key)
             if kept is not None:
                 return kept
-        space = vars(sys.modules[label] if generation is None else generation.modules[label])
+        space = pack_.space(label)
         if name not in space:
             return None
         value = space[name]
         try:
-            data, links, names = self._pickle(generation, key, value, users)
+            data, links, names = self._pickle(pack_, key, value)
         except BaseException as error:
             if came_between(error):
                 raise
             if generation is not None:
                 return None  # a task has bound it here, for this process
-            return self._not_pickled(key, value, users.get(key), error)
+            return self._not_pickled(key, value, pack_.users.get(key), error)
         if generation is not None:
             return Definition(key, digest_of(data), LOCAL, data, links, names)
         version = self._version(key, value, data)
         receiver.remember(key, version, value)
         return Definition(key, version, VALUE, data, links, names)
 
-    def _pickle(
-        self, generation: Generation | None, key: str, value: Any, users: dict[str, User]
-    ) -> tuple[bytes, list[str], list[str]]:
-        aliases = _aliases_of(generation, key, value)
-        while True:
-            with io.BytesIO() as file:
-                pickler = _DefinitionPickler(file, generation, key, value, aliases)
-                pickler.dump(value)
-                data = file.getvalue()
-            circle = self._circle(generation, key, pickler.links, aliases)
-            if not circle:
-                break
-            aliases = {number: alias for number, alias in aliases.items() if alias not in circle}
+    def _pickle(self, pack_: _Pack, key: str, value: Any) -> tuple[bytes, list[str], list[str]]:
+        if type(value) in PLAIN:
+            return pickle.dumps(value, PICKLE_PROTOCOL), [], []
+        aliases = {} if type(value) is ModuleType else pack_.aliases(key.partition(":")[0])
+        pickler, data = _dump(pack_.generation, key, value, aliases)
+        circle = _circle(pack_, key, pickler.links, aliases)
+        if circle:
+            rest = {number: alias for number, alias in aliases.items() if alias not in circle}
+            pickler, data = _dump(pack_.generation, key, value, rest)
         for used, user in pickler.users.items():
-            users.setdefault(used, user)
+            pack_.users.setdefault(used, user)
         return data, sorted(pickler.links), sorted(pickler.users.keys() - {key})
-
-    def _circle(
-        self, generation: Generation | None, key: str, links: Iterable[str], aliases: dict[int, str]
-    ) -> set[str]:
-        """Those of the values in this one that have it in them, too: each has a copy of its own."""
-        values = set(aliases.values()).intersection(links)
-        if not values:
-            return set()
-        inside: dict[str, set[str]] = {}
-
-        def links_of(name: str) -> set[str]:
-            if name not in inside:
-                label, _, bound = name.partition(":")
-                space = vars(sys.modules[label] if generation is None else generation.modules[label])
-                with io.BytesIO() as file:
-                    pickler = _DefinitionPickler(file, generation, name, space[bound], aliases)
-                    try:
-                        pickler.dump(space[bound])
-                    except Exception:
-                        pickler.links.clear()
-                inside[name] = set(pickler.links).intersection(aliases.values())
-            return inside[name]
-
-        def leads_back(name: str) -> bool:
-            seen: set[str] = set()
-            waiting = [name]
-            while waiting:
-                here = waiting.pop()
-                if here == key:
-                    return True
-                if here not in seen:
-                    seen.add(here)
-                    waiting += links_of(here)
-            return False
-
-        return {name for name in values if leads_back(name)}
 
     def _version(self, key: str, value: Any, data: bytes) -> bytes:
         """A digest of the data, and of how often the name was bound to another object that is pickled to the same."""
@@ -459,19 +473,56 @@ def _text_of(key: str, file: str) -> Definition | None:
     return Definition(key, digest_of(text), TEXT, text, [], [])
 
 
-def _aliases_of(generation: Generation | None, key: str, value: Any) -> dict[int, str]:
-    """What other globals are bound to, where the same object may be a part of this one."""
-    if type(value) in PLAIN or type(value) is ModuleType or generation is not None:
-        return {}
-    label, _, own = key.partition(":")
+def _dump(
+    generation: Generation | None, key: str, value: Any, aliases: dict[int, str]
+) -> tuple[_DefinitionPickler, bytes]:
+    with io.BytesIO() as file:
+        pickler = _DefinitionPickler(file, generation, key, value, aliases)
+        pickler.dump(value)
+        return pickler, file.getvalue()
+
+
+def _circle(pack_: _Pack, key: str, links: Iterable[str], aliases: dict[int, str]) -> set[str]:
+    """Those of the values in this one that have it in them, too: each has a copy of its own."""
+    values = set(aliases.values())
+    inside: dict[str, set[str]] = {}
+
+    def links_of(name: str) -> set[str]:
+        if name not in inside:
+            label, _, bound = name.partition(":")
+            try:
+                inside[name] = values.intersection(_dump(pack_.generation, name, pack_.space(label)[bound], aliases)[0].links)
+            except Exception:  # it will be told when that one is pickled for itself
+                inside[name] = set()
+        return inside[name]
+
+    def leads_back(name: str) -> bool:
+        seen: set[str] = set()
+        waiting = [name]
+        while waiting:
+            here = waiting.pop()
+            if here == key:
+                return True
+            if here not in seen:
+                seen.add(here)
+                waiting += links_of(here)
+        return False
+
+    return {name for name in values.intersection(links) if leads_back(name)}
+
+
+def _may_change(definition: Definition) -> bool:
+    label, _, name = definition.key.partition(":")
+    return definition.kind == VALUE and not is_fixed(vars(sys.modules[label]).get(name))
+
+
+def _aliases_of(label: str, space: dict[str, Any]) -> dict[int, str]:
     aliases: dict[int, str] = {}
-    for name, held in list(vars(sys.modules[label]).items()):
+    for name, held in list(space.items()):
         kind = type(held)
-        if kind in _NEVER_ALIASED or issubclass(kind, type) or name.startswith("__") or _is_of_notebook(name):
-            continue
-        if held is value and name != own and not aliases.get(id(held)):
-            aliases[id(held)] = key_of(label, name)
-        aliases.setdefault(id(held), key_of(label, name))
+        if kind not in _NEVER_ALIASED and not issubclass(kind, type):
+            if not name.startswith("__") and not _is_of_notebook(name):
+                aliases.setdefault(id(held), key_of(label, name))
     return aliases
 
 
@@ -489,6 +540,8 @@ def is_fixed(value: Any, seen: frozenset[int] = frozenset()) -> bool:
     if kind is FunctionType or issubclass(kind, type):
         if by_reference(value):
             return True
+        if kind is FunctionType and module_globals(value) is not None:
+            return True  # the wrapper of an installed module
         parts = _captured(value) if kind is FunctionType else _attributes(value)
     elif kind is Cached:
         parts = (value.__wrapped__,)

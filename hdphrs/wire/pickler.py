@@ -111,7 +111,7 @@ class BasePickler(cloudpickle.Pickler):  # type: ignore[misc]
         if kind is Cached:
             return self._reduce_cached(obj)
         if kind is not FunctionType:
-            return super().reducer_override(obj)
+            return _without_slotnames(super().reducer_override(obj))
         if internals._should_pickle_by_reference(obj):
             return NotImplemented
         known = reduce_known(obj, is_global=self.is_global)
@@ -155,6 +155,13 @@ class BasePickler(cloudpickle.Pickler):  # type: ignore[misc]
                 state, restore = reduced[2], reduced[5]
         made = (wrapped, cached.cache_parameters())
         return _make_cached, made, (attributes, restore, state), None, None, _set_cached
+
+
+def _without_slotnames(reduced: Any) -> Any:
+    """A class without what pickle leaves in it when it first pickles an instance: the same class is the same bytes."""
+    if type(reduced) is tuple and len(reduced) == 6:
+        reduced[2][0].pop("__slotnames__", None)
+    return reduced
 
 
 def reduce_function(function: FunctionType, space: Any, make: Callable[..., Any] | None = None) -> tuple[Any, ...]:

@@ -281,6 +281,12 @@ class Receiver:
         self.runs_tasks = True
         sys.modules[MAIN] = ModuleType(MAIN)
 
+    def holds(self, space: dict[str, Any]) -> bool:
+        """Whether these globals have arrived here."""
+        return self.runs_tasks and any(
+            vars(module) is space for generation in self.generations for module in generation.modules.values()
+        )
+
     def open(self, bundle: bytes) -> Generation:
         """The generation that has all of a bundle."""
         with self._lock:
