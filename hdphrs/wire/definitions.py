@@ -35,6 +35,7 @@ from hdphrs.wire import main_file
 from hdphrs.wire.capture import Watch, _captured, is_constant
 from hdphrs.wire.main_file import About
 from hdphrs.wire.pickler import MAIN, MAINS, PICKLE_PROTOCOL, PLAIN, BasePickler, Cached, by_reference, is_by_value
+from hdphrs.wire.reloads import reloads
 from hdphrs.wire.signals import came_between
 from hdphrs.wire.stand_in import (
     LOCAL,
@@ -56,6 +57,8 @@ BUNDLES_MAX: Final = 1024
 
 _NEVER_ALIASED: Final = PLAIN | {tuple, frozenset, range, ModuleType, FunctionType, BuiltinFunctionType, Cached, type}
 _OF_NOTEBOOKS: Final = frozenset({"In", "Out", "_ih", "_oh", "_dh", "_i", "_ii", "_iii", "_", "__", "___"})
+_UNPICKLES: Final = frozenset({"load", "loads", "Unpickler", "read_pickle"})
+"""Names of what may unpickle instances of any class of the program, which are found by their names then."""
 _FIXED_KINDS: Final = (MemberDescriptorType, GetSetDescriptorType, object, struct.Struct, re.Pattern)
 _FIXED_ATTRIBUTES: Final = frozenset(
     {"__annotations__", "__dict__", "__weakref__", "__doc__", "__match_args__", "__slots__", "__slotnames__", "_abc_impl"}
@@ -67,6 +70,8 @@ class User(NamedTuple):
 
     name: str
     code: CodeType
+    may_lack: bool = False
+    """Whether it goes on without, if the global does not pickle."""
 
 
 class Place(NamedTuple):
@@ -207,6 +212,10 @@ def uses_of(function: FunctionType, label: str) -> dict[str, User]:
     file = user.code.co_filename
     if "linecache" in sys.modules and file in sys.modules["linecache"].cache and not os.path.exists(file):
         uses[f"text:{file}"] = user
+    if not receiver.runs_tasks and label == MAIN and not _UNPICKLES.isdisjoint(user.code.co_names):
+        for name, value in list(function.__globals__.items()):
+            if issubclass(type(value), type) and value.__module__ in MAINS:
+                uses.setdefault(key_of(label, name), user._replace(may_lack=True))
     return uses
 
 
@@ -270,6 +279,8 @@ class _Known(NamedTuple):
     owner: Callable[[], Any]
     watch: Watch | _Stub
     bundle: bytes
+    epoch: int
+    """See `Reloads`."""
     changing: tuple[Definition, ...]
     """Those of its definitions whose parts may change without being noticed by the watch."""
 
@@ -350,13 +361,13 @@ class Definitions:
         if len(self._known) >= BUNDLES_MAX:
             self._known.clear()
         held = (lambda: owner) if type(owner) is CodeType else ref(owner)
-        self._known[id(owner)] = _Known(held, _Stub(watch, function) if function is not owner else watch, bundle, changing)
+        self._known[id(owner)] = _Known(held, _Stub(watch, function) if function is not owner else watch, bundle, reloads.epoch, changing)
         return bundle
 
     def _holds(self, known: _Known, generation: Generation | None) -> bool:
         if generation is not None:
             return True  # what has arrived stays as it is
-        if not known.watch.holds():
+        if known.epoch != reloads.epoch or not known.watch.holds():
             return False
         pack = _Pack(None)
         for definition in known.changing:
@@ -434,10 +445,12 @@ class Definitions:
         self._bound[key] = _hold(value), digest, count
         return digest_of(digest + count.to_bytes(4, "big")) if count else digest
 
-    def _not_pickled(self, key: str, value: Any, user: User | None, error: BaseException) -> Definition:
+    def _not_pickled(self, key: str, value: Any, user: User | None, error: BaseException) -> Definition | None:
         told = main_file.about(sys.modules[MAIN])
         if key.startswith(f"{MAIN}:") and self._has_guard(told):
             return _from_file(key)
+        if user is not None and user.may_lack:
+            return None
         if isinstance(error, CannotTravelError) and user is None:
             raise error
         name = key.partition(":")[2]

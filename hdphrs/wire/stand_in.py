@@ -21,6 +21,7 @@ The program itself never loads what it has defined: a bundle that comes back is 
 
 from __future__ import annotations
 
+import dis
 import io
 import sys
 import threading
@@ -28,7 +29,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from functools import partial
 from hashlib import blake2b
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final, NamedTuple
 from weakref import ref
 
@@ -138,29 +139,29 @@ class Generation:
         return True
 
     def inherit(self, before: Generation, new: Iterable[Definition]) -> None:
-        """Take over the values of an older generation that can be as they are."""
-        changed = {
-            definition.key
-            for definition in new
-            if definition.key in before.definitions and before.definitions[definition.key].version != definition.version
-        }
-        stays: dict[str, bool] = {}
+        """Take over from an older generation all that neither conflicts, nor needs what does when it is loaded or run.
 
-        def may_stay(key: str) -> bool:
-            known = before.definitions.get(key)
-            if known is None or key in changed:
-                return False
-            if key not in stays:
-                value = before.objects[key]
-                stays[key] = isinstance(value, type) or (
-                    type(value) not in (FunctionType, Cached) and all(map(may_stay, known.links))
-                )
-            return stays[key]
-
-        for key, known in before.definitions.items():
-            if may_stay(key) and not isinstance(before.objects[key], type):
-                self.definitions[key] = known
-                self.objects[key] = before.objects[key]
+        A function that binds globals binds those of its own generation, so it is made anew, too, with all that needs it.
+        """
+        definitions = before.definitions
+        affected = {
+            one.key for one in new if one.key in definitions and definitions[one.key].version != one.version
+        } | {key for key in definitions if _binds_globals(before.objects.get(key))}
+        users: dict[str, list[str]] = {}
+        for one in definitions.values():
+            for key in {*one.links, *one.names}:
+                users.setdefault(key, []).append(one.key)
+        waiting = list(affected)
+        while waiting:
+            for key in users.get(waiting.pop(), ()):
+                if key not in affected:
+                    affected.add(key)
+                    waiting.append(key)
+        for key, one in definitions.items():
+            if key not in affected and one.kind != LOCAL:
+                self.definitions[key] = one
+                if key in before.objects:
+                    self.objects[key] = before.objects[key]
 
     def add(self, definitions: list[Definition]) -> None:
         """Load those that are not here."""
@@ -211,6 +212,21 @@ class Generation:
         made = make(*args)
         self._bind(key, made)
         return made
+
+
+def _binds_globals(value: Any) -> bool:
+    """Whether a function, or one of a class, has a `global` statement for a name that it binds."""
+    if isinstance(value, type):
+        return any(map(_binds_globals, vars(value).values()))
+    while value is not None and type(value) is not FunctionType:
+        value = getattr(value, "__wrapped__", None) or getattr(value, "__func__", None) or getattr(value, "fget", None)
+    codes = [] if value is None else [value.__code__]
+    while codes:
+        code = codes.pop()
+        if any(instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL") for instruction in dis.get_instructions(code)):
+            return True
+        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return False
 
 
 class _DefinitionUnpickler(Unpickler):
