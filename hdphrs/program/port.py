@@ -33,8 +33,8 @@ from hdphrs.room import start_thread
 from hdphrs.wire import local
 from hdphrs.wire.bundle import SMALL, WHOLE_BYTES_MIN
 from hdphrs.wire.code import CodeBook
-from hdphrs.wire.reloads import reloads
 from hdphrs.wire.items import pack_task
+from hdphrs.wire.reloads import reloads
 from hdphrs.wire.values import arguments_of, dump_arguments, load_packed
 
 T = TypeVar("T")

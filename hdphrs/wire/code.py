@@ -143,10 +143,9 @@ class CodeBook:
     def known_code_of(self, function: Callable[..., Any]) -> tuple[bytes, bytes] | None:
         """The same, if it has been asked before, and the function has not changed."""
         page = self._pages.get(id(function))
-        if page is not None and page.function() is function and (page.digest or page.data):
-            if page.epoch == reloads.epoch and page.watch.holds():
-                return page.digest, page.data
-        return None
+        if page is None or page.function() is not function or not (page.digest or page.data):
+            return None
+        return (page.digest, page.data) if page.epoch == reloads.epoch and page.watch.holds() else None
 
     def known(self, function: Callable[..., Any]) -> Known | None:
         """What `key` needs of a function, for a call of it that it is asked about later; None unless it has been asked
@@ -231,7 +230,9 @@ class CodeBook:
         return digest, data
 
     def _publish(self, digest: bytes, data: bytes) -> None:
-        packed = bulk_of(msgpack.packb([self.recursion_limit or sys.getrecursionlimit(), sys.path, data, reloads.packed()]))
+        packed = bulk_of(
+            msgpack.packb([self.recursion_limit or sys.getrecursionlimit(), sys.path, data, reloads.packed()])
+        )
         with self._registering:
             if digest not in self._registered:
                 self._register(digest, packed)

@@ -34,7 +34,17 @@ from hdphrs.errors import CannotTravelError
 from hdphrs.wire import main_file
 from hdphrs.wire.capture import Watch, _captured, is_constant
 from hdphrs.wire.main_file import About
-from hdphrs.wire.pickler import MAIN, MAINS, PICKLE_PROTOCOL, PLAIN, BasePickler, Cached, by_reference, is_by_value
+from hdphrs.wire.pickler import (
+    MAIN,
+    MAINS,
+    PICKLE_PROTOCOL,
+    PLAIN,
+    BasePickler,
+    Cached,
+    by_reference,
+    is_by_value,
+    make_function,
+)
 from hdphrs.wire.reloads import reloads
 from hdphrs.wire.signals import came_between
 from hdphrs.wire.stand_in import (
@@ -61,7 +71,16 @@ _UNPICKLES: Final = frozenset({"load", "loads", "Unpickler", "read_pickle"})
 """Names of what may unpickle instances of any class of the program, which are found by their names then."""
 _FIXED_KINDS: Final = (MemberDescriptorType, GetSetDescriptorType, object, struct.Struct, re.Pattern)
 _FIXED_ATTRIBUTES: Final = frozenset(
-    {"__annotations__", "__dict__", "__weakref__", "__doc__", "__match_args__", "__slots__", "__slotnames__", "_abc_impl"}
+    {
+        "__annotations__",
+        "__dict__",
+        "__weakref__",
+        "__doc__",
+        "__match_args__",
+        "__slots__",
+        "__slotnames__",
+        "_abc_impl",
+    }
 )
 
 
@@ -190,7 +209,7 @@ class _DefinitionPickler(BasePickler):
     def _reduce_named(self, obj: Any, kind: type) -> Any:
         reduced = super()._reduce_named(obj, kind)
         if obj is self._root and type(reduced) is tuple:
-            if kind is FunctionType and len(reduced) == 6 and reduced[0] is not None and type(reduced[1][0]) is CodeType:
+            if reduced[0] is make_function:
                 return (_Make("function"), *reduced[1:])
             if reduced[0] in (internals._make_skeleton_class, internals._make_skeleton_enum):
                 return (_Make(reduced[0].__name__), *reduced[1:])
@@ -361,7 +380,9 @@ class Definitions:
         if len(self._known) >= BUNDLES_MAX:
             self._known.clear()
         held = (lambda: owner) if type(owner) is CodeType else ref(owner)
-        self._known[id(owner)] = _Known(held, _Stub(watch, function) if function is not owner else watch, bundle, reloads.epoch, changing)
+        self._known[id(owner)] = _Known(
+            held, _Stub(watch, function) if function is not owner else watch, bundle, reloads.epoch, changing
+        )
         return bundle
 
     def _holds(self, known: _Known, generation: Generation | None) -> bool:
@@ -434,7 +455,7 @@ class Definitions:
 
     def _version(self, key: str, value: Any, data: bytes) -> bytes:
         """A digest of the data, and of how often the name was bound to another object that is pickled to the same."""
-        digest = digest_of(data)
+        digest = digest_of(data + reloads.version_of(data))
         if type(value) in PLAIN or is_constant(value) or isinstance(value, type | FunctionType | Cached):
             return digest
         bound, before, count = self._bound.get(key, (None, b"", 0))
@@ -454,10 +475,16 @@ class Definitions:
         if isinstance(error, CannotTravelError) and user is None:
             raise error
         name = key.partition(":")[2]
-        uses = "" if user is None else f", which {user.name} uses ({user.code.co_filename}, line {_line(user.code, name)})"
+        uses = (
+            "" if user is None else f", which {user.name} uses ({user.code.co_filename}, line {_line(user.code, name)})"
+        )
         kind = type(value)
         kind_name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-        what = f"the global {name}{uses}" if isinstance(value, type | FunctionType) else f"the global {name} (a {kind_name}){uses},"
+        what = (
+            f"the global {name}{uses}"
+            if isinstance(value, type | FunctionType)
+            else f"the global {name} (a {kind_name}){uses},"
+        )
         remedy = "make it in the function that uses it (functools.cache keeps one in each process)"
         if told.file is not None:
             remedy += (
@@ -504,7 +531,9 @@ def _circle(pack_: _Pack, key: str, links: Iterable[str], aliases: dict[int, str
         if name not in inside:
             label, _, bound = name.partition(":")
             try:
-                inside[name] = values.intersection(_dump(pack_.generation, name, pack_.space(label)[bound], aliases)[0].links)
+                inside[name] = values.intersection(
+                    _dump(pack_.generation, name, pack_.space(label)[bound], aliases)[0].links
+                )
             except Exception:  # it will be told when that one is pickled for itself
                 inside[name] = set()
         return inside[name]
@@ -533,9 +562,9 @@ def _aliases_of(label: str, space: dict[str, Any]) -> dict[int, str]:
     aliases: dict[int, str] = {}
     for name, held in list(space.items()):
         kind = type(held)
-        if kind not in _NEVER_ALIASED and not issubclass(kind, type):
-            if not name.startswith("__") and not _is_of_notebook(name):
-                aliases.setdefault(id(held), key_of(label, name))
+        if kind in _NEVER_ALIASED or issubclass(kind, type) or name.startswith("__") or _is_of_notebook(name):
+            continue
+        aliases.setdefault(id(held), key_of(label, name))
     return aliases
 
 
@@ -589,4 +618,3 @@ def _line(code: CodeType, name: str) -> int:
 
 
 definitions: Final = Definitions()
-

@@ -111,8 +111,8 @@ def run(told: About) -> ModuleType:
         exec(compile(text, told.file, "exec", dont_inherit=True), vars(module))
     except BaseException as error:
         raise CannotTravelError(
-            f"{told.file} was run once more in this process, under the name {RUN_AS}, for its globals that do not pickle, "
-            f"and has raised {type(error).__name__}: {error}"
+            f"{told.file} was run once more in this process, under the name {RUN_AS}, for its globals that do not "
+            f"pickle, and has raised {type(error).__name__}: {error}"
         ) from error
     finally:
         if before is None:

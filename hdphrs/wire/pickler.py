@@ -91,7 +91,7 @@ class BasePickler(cloudpickle.Pickler):  # type: ignore[misc]
         known = reduce_known(obj, is_global=self.is_global)
         if known is not None:
             return known
-        self._instances[kind] = may_be_sentinel = kind.__reduce_ex__ is object.__reduce_ex__
+        self._instances[kind] = may_be_sentinel = getattr(kind, "__reduce_ex__", None) is object.__reduce_ex__
         return self._reduce_instance(obj, may_be_sentinel)
 
     def _reduce_instance(self, obj: Any, may_be_sentinel: bool) -> Any:

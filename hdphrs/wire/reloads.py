@@ -63,6 +63,14 @@ class Reloads:
             self._packed_epoch = epoch
         return self._packed
 
+    def version_of(self, data: bytes) -> bytes:
+        """How often the modules that a pickle mentions have been loaded again; empty for never."""
+        if not self._counts:
+            return b""
+        return b"".join(
+            b"%s %d " % (name.encode(), count) for name, count in sorted(self._counts.items()) if name.encode() in data
+        )
+
     # ---- in a process that runs its tasks --------------------------------------------------------------------
 
     def apply(self, packed: bytes) -> None:

@@ -1,7 +1,7 @@
 """One module in the place of the program's `__main__`, in each process that runs its tasks (decision 47).
 
-What lives here: what a *definition* is, and how definitions that arrive become globals that all functions of the program
-share.  What makes definitions is in `definitions.py`.
+What lives here: what a *definition* is, and how definitions that arrive become globals that all functions of the
+program share.  What makes definitions is in `definitions.py`.
 
 Theory of operation
 -------------------
@@ -11,10 +11,10 @@ name of one of them.  A definition has a *version*, a digest of what it is pickl
 A global that is here in the same version is left alone: a cache that tasks have filled stays filled, and what an
 initializer has bound stays bound.
 
-A program may rebind a global while tasks are on their way that know the old one.  So the globals of one process are kept
-in *generations*: the definitions of a bundle go to the newest generation with which they agree, and if there is none, a
-new one begins, with all the values of the one before that do not conflict, and with functions of its own.  Functions of
-one generation share its globals; values and classes are the same objects in all.
+A program may rebind a global while tasks are on their way that know the old one.  So the globals of one process are
+kept in *generations*: the definitions of a bundle go to the newest generation with which they agree.  If there is none,
+a new one begins, with all that does not conflict, nor needs what does.  Functions of one generation share its globals;
+classes are the same objects in all.
 
 The program itself never loads what it has defined: a bundle that comes back is only asked which object it means.
 """
@@ -134,7 +134,9 @@ class Generation:
         """Whether none of them is here in another version."""
         for definition in definitions:
             known = self.definitions.get(definition.key)
-            if known is not None and known.version != definition.version and LOCAL not in (known.kind, definition.kind):
+            if known is None or known.version == definition.version:
+                continue
+            if LOCAL not in (known.kind, definition.kind):
                 return False
         return True
 
@@ -218,9 +220,9 @@ def _binds_globals(value: Any) -> bool:
     """Whether a function, or one of a class, has a `global` statement for a name that it binds."""
     if isinstance(value, type):
         return any(map(_binds_globals, vars(value).values()))
-    while value is not None and type(value) is not FunctionType:
-        value = getattr(value, "__wrapped__", None) or getattr(value, "__func__", None) or getattr(value, "fget", None)
-    codes = [] if value is None else [value.__code__]
+    while type(value) in (Cached, staticmethod, classmethod, property):
+        value = value.fget if type(value) is property else value.__wrapped__
+    codes = [value.__code__] if type(value) is FunctionType else []
     while codes:
         code = codes.pop()
         if any(instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL") for instruction in dis.get_instructions(code)):
@@ -451,5 +453,3 @@ def globals_of_main(bundle: bytes, label: str) -> dict[str, Any]:
     """The globals that a function of a module of the program's is to have."""
     own = receiver.own_globals(label, bundle)
     return vars(receiver.open(bundle).module(label)) if own is None else own
-
-

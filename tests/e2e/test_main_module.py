@@ -180,7 +180,9 @@ def test_a_guarded_file_is_one_main_module_for_its_tasks(way: str, cluster: Clus
         package = cluster.folder / "package"
         package.mkdir()
         (package / "__init__.py").write_text("LEVEL = 1\n")
-        (package / "tool.py").write_text(textwrap.dedent(GUARDED).replace("import hdphrs\n", "import hdphrs\nfrom . import LEVEL\n"))
+        (package / "tool.py").write_text(
+            textwrap.dedent(GUARDED).replace("import hdphrs\n", "import hdphrs\nfrom . import LEVEL\n")
+        )
         started = cluster.write(
             """
             import runpy, sys
@@ -340,7 +342,7 @@ def test_what_does_not_pickle_comes_from_running_the_file_once(cluster: Cluster)
             LATER = Service()
             print(hdphrs.get(hdphrs.spawn(lambda: Service is not None)))
             print(hdphrs.get(hdphrs.spawn(use)), hdphrs.get(hdphrs.spawn(use))[5])
-            print(type(hdphrs.get(hdphrs.spawn(lambda: Service))) is type, hdphrs.get(hdphrs.spawn(lambda: Service)) is Service)
+            print(hdphrs.get(hdphrs.spawn(lambda: Service)) is Service)
             try: hdphrs.get(hdphrs.spawn(only_here))
             except CannotTravelError as error: print(error)
             POOL.shutdown()
@@ -348,9 +350,9 @@ def test_what_does_not_pickle_comes_from_running_the_file_once(cluster: Cluster)
     )
     completed = cluster.run("--cores", 1, program)
     lines = completed.stdout.splitlines()
-    assert lines[:4] == ["True", "run as __mp_main__", "(True, (1,), 2, True, True, 0) 1", "True True"], completed
+    assert lines[:4] == ["True", "run as __mp_main__", "(True, (1,), 2, True, True, 0) 1", "True"], completed
     assert f"{program} was run once more in this process, under the name __mp_main__, for its global LATER" in lines[4]
-    assert len(lines) == 5 and completed.returncode == 0, completed
+    assert (len(lines), completed.returncode) == (5, 0), completed
 
 
 def test_a_file_that_cannot_be_run_again_is_named(cluster: Cluster) -> None:
@@ -391,7 +393,8 @@ def test_what_does_not_travel_is_named_with_who_uses_it_and_the_remedy(cluster: 
     assert len(lines) == 3, completed
     for line in lines:
         assert "the global DATABASE (a sqlite3.Connection), which Store.ask uses" in line
-        assert f"({program}, line 7)" in line and 'if __name__ == "__main__":' in line
+        assert f"({program}, line 7)" in line
+        assert 'if __name__ == "__main__":' in line
 
 
 @pytest.mark.parametrize("options", [[], ["--local-nodes", "2"]])
@@ -424,7 +427,8 @@ def test_tracebacks_warnings_and_inspect_show_file_line_and_source(options: list
     completed = cluster.run(*options, program)
     assert completed.returncode == 0, completed.stderr
     assert completed.stdout.count(f'File "{program}", line 5, in fail\n    raise ValueError("here")  # the line\n') == 2
-    assert completed.stdout.endswith("True helper()\nTrue\n") and "dynamic-code" not in completed.stdout
+    assert completed.stdout.endswith("True helper()\nTrue\n")
+    assert "dynamic-code" not in completed.stdout
 
 
 def test_a_notebooks_cells_are_shown_in_tracebacks(cluster: Cluster) -> None:
@@ -439,7 +443,9 @@ def test_a_notebooks_cells_are_shown_in_tracebacks(cluster: Cluster) -> None:
         """
     )
     completed = cluster.run(program, python=True)
-    assert 'File "<cell 1>", line 2, in fail\n    raise ValueError(\'here\')  # the line\n' in completed.stdout, completed
+    assert "File \"<cell 1>\", line 2, in fail\n    raise ValueError('here')  # the line\n" in completed.stdout, (
+        completed
+    )
 
 
 def test_the_program_is_never_changed_by_what_comes_back(cluster: Cluster) -> None:
@@ -462,5 +468,3 @@ def test_the_program_is_never_changed_by_what_comes_back(cluster: Cluster) -> No
     )
     completed = cluster.run(program, python=True)
     assert completed.stdout == "True True ({}, 1) {} 1 False\nTrue\n", completed
-
-
