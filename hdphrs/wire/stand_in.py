@@ -143,7 +143,7 @@ class Generation:
     def inherit(self, before: Generation, new: Iterable[Definition]) -> None:
         """Take over from an older generation all that neither conflicts, nor needs what does when it is loaded or run.
 
-        A function that binds globals binds those of its own generation, so it is made anew, too, with all that needs it.
+        A function that binds globals binds those of its own generation, so it is made anew, too, and all that needs it.
         """
         definitions = before.definitions
         affected = {
