@@ -18,12 +18,17 @@ import pickle
 import sys
 from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType, NoneType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import cloudpickle
 from cloudpickle import cloudpickle as internals
 
 from hdphrs.wire.well_known import load_sentinel, reduce_known, sentinel_of
+
+if TYPE_CHECKING:  # cloudpickle is not typed
+    CloudPickler = pickle.Pickler
+else:
+    CloudPickler = cloudpickle.Pickler
 
 PICKLE_PROTOCOL = 5
 
@@ -56,7 +61,7 @@ def by_reference(named: object) -> bool:
     return found is named
 
 
-class BasePickler(cloudpickle.Pickler):  # type: ignore[misc]
+class BasePickler(CloudPickler):
     """Asks those derived from it how what the main module names travels.
 
     A cached function that calls itself needs care: the wrapper is made from the function, which refers to the wrapper.
@@ -69,7 +74,7 @@ class BasePickler(cloudpickle.Pickler):  # type: ignore[misc]
     def __init__(
         self, file: io.BytesIO, protocol: int, buffer_callback: Callable[[pickle.PickleBuffer], bool] | None
     ) -> None:
-        super().__init__(file, protocol, buffer_callback)
+        super().__init__(file, protocol, buffer_callback=buffer_callback)
         self._begun: set[int] = set()
         self._hollow: set[int] = set()
         self._instances: dict[type, bool] = {}

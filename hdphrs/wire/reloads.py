@@ -23,7 +23,7 @@ class Reloads:
     """What this process knows of it."""
 
     def __init__(self) -> None:
-        self.epoch = 0
+        self.epoch: int = 0
         """Raised with each module that is loaded again."""
         self._seen: set[str] = set()
         """Modules that have been loaded."""

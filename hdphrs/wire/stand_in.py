@@ -285,7 +285,7 @@ class Receiver:
     """What has arrived in this process."""
 
     def __init__(self) -> None:
-        self.runs_tasks = False
+        self.runs_tasks: bool = False
         """Whether this process has no main module of its own."""
         self.generations: list[Generation] = []
         """The newest comes last."""
