@@ -34,7 +34,7 @@ def copy_of(value: Any) -> Any:
         dataclasses._HAS_DEFAULT_FACTORY,  # type: ignore[attr-defined]
         inspect.Parameter.empty,
         inspect.Signature.empty,
-        enum._auto_null,  # type: ignore[attr-defined]
+        enum._auto_null,
         functools._initial_missing,  # type: ignore[attr-defined]
         re.NOFLAG,
         Any,
