@@ -67,7 +67,9 @@ from hdphrs.wire.stand_in import (
 )
 
 BUNDLES_MAX: Final = 1024
-"""Bundles that are remembered, of things that cannot change unseen."""
+"""Bundles that are remembered."""
+BUNDLE_BYTES_MAX: Final = 256 << 10
+"""Larger ones are made each time."""
 
 _NEVER_ALIASED: Final = PLAIN | {tuple, frozenset, range, ModuleType, FunctionType, BuiltinFunctionType, Cached, type}
 _OF_NOTEBOOKS: Final = frozenset({"In", "Out", "_ih", "_oh", "_dh", "_i", "_ii", "_iii", "_", "__", "___"})
@@ -166,7 +168,7 @@ class Definitions:
     def link_sentinel(self, value: object) -> tuple[Any, ...] | None:
         """How a bare object that the main module names is reduced to its name."""
         for generation, space in spaces_of(MAIN):
-            for name, held in space.items():
+            for name, held in list(space.items()):  # another thread may bind something
                 if held is value:
                     key = key_of(MAIN, name)
                     return of_main, (self._make(_Pack(generation), [key])[0], key)
@@ -193,6 +195,8 @@ class Definitions:
         pack = _Pack(generation)
         pack.users.update({key: user for key, user in roots.items() if user is not None})
         bundle, changing = self._make(pack, roots)
+        if len(bundle) > BUNDLE_BYTES_MAX:
+            return bundle
         if len(self._known) >= BUNDLES_MAX:
             self._known.clear()
         held = (lambda: owner) if type(owner) is CodeType else ref(owner)
@@ -203,7 +207,7 @@ class Definitions:
 
     def _holds(self, known: _Known, generation: Generation | None) -> bool:
         if generation is not None:
-            return True  # what has arrived stays as it is
+            return not known.changing  # what has arrived stays as it is
         if known.epoch != reloads.epoch or not known.watch.holds():
             return False
         pack = _Pack(None)
@@ -226,7 +230,9 @@ class Definitions:
                 waiting += sorted({*definition.links, *definition.names} - found.keys(), reverse=True)
         generation = pack_.generation
         told = main_file.about(sys.modules[MAIN]) if generation is None else generation.told
-        changing = tuple(one for one in found.values() if generation is None and _may_change(one))
+        changing = tuple(
+            one for one in found.values() if (_may_change(one) if generation is None else one.kind == LOCAL)
+        )
         return pack(told, found.values()), changing
 
     def _define(self, pack_: _Pack, key: str) -> Definition | None:
@@ -253,7 +259,8 @@ class Definitions:
         if generation is not None:
             return Definition(key, digest_of(data), LOCAL, data, links, names)
         version = self._version(key, value, data)
-        receiver.remember(key, version, value)
+        if isinstance(value, type | FunctionType | Cached) or type(value) is object:
+            receiver.remember(key, version, value)
         return Definition(key, version, VALUE, data, links, names)
 
     def _pickle(self, pack_: _Pack, key: str, value: Any) -> tuple[bytes, list[str], list[str]]:

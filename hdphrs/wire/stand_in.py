@@ -29,6 +29,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from functools import partial
 from hashlib import blake2b
+from importlib.machinery import ModuleSpec
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final, NamedTuple
 from weakref import ref
@@ -53,6 +54,10 @@ TEXT: Final = 3
 
 GENERATIONS_MAX: Final = 8
 """The older ones live on in their functions, but nothing new is added to them."""
+GENERATIONS_BYTES_MAX: Final = 256 << 20
+"""Of the pickles that the older ones keep."""
+OPENED_BYTES_MAX: Final = 4096
+"""Of a bundle that is known by its bytes, and not by their digest."""
 OPENED_MAX: Final = 256
 """Bundles that are known by their bytes."""
 ORIGINALS_MAX: Final = 4096
@@ -126,9 +131,15 @@ class Generation:
             if label == MAIN:
                 if self.told.file is not None:
                     module.__file__ = self.told.file
-                    module.__loader__ = Source(self.told)  # type: ignore[assignment]
+                    module.__loader__ = source = Source(self.told)  # type: ignore[assignment]
+                    if self.told.module is not None:  # as which the processes of multiprocessing run it
+                        module.__spec__ = ModuleSpec(self.told.module, source, origin=self.told.file)  # type: ignore[arg-type]
                 module.__package__ = self.told.package
         return module
+
+    def size(self) -> int:
+        """Of the pickles that it keeps, in bytes."""
+        return sum(len(one.data) for one in self.definitions.values())
 
     def agrees(self, definitions: Iterable[Definition]) -> bool:
         """Whether none of them is here in another version."""
@@ -302,15 +313,16 @@ class Receiver:
     def holds(self, space: dict[str, Any]) -> bool:
         """Whether these globals have arrived here."""
         return self.runs_tasks and any(
-            vars(module) is space for generation in self.generations for module in generation.modules.values()
+            vars(module) is space for generation in self.generations for module in list(generation.modules.values())
         )
 
     def open(self, bundle: bytes) -> Generation:
         """The generation that has all of a bundle."""
         with self._lock:
-            found = self._opened.get(bundle)
+            key = bundle if len(bundle) <= OPENED_BYTES_MAX else digest_of(bundle)
+            found = self._opened.get(key)
             if found is not None:
-                self._opened.move_to_end(bundle)
+                self._opened.move_to_end(key)
                 return found
             told, packed = msgpack.unpackb(bundle)
             definitions = [Definition(*one) for one in packed]
@@ -318,7 +330,7 @@ class Receiver:
             if generation is None:
                 generation = self._begin(About(*told), definitions)
             generation.add(definitions)
-            self._opened[bundle] = generation
+            self._opened[key] = generation
             if len(self._opened) > OPENED_MAX:
                 self._opened.popitem(last=False)
             return generation
@@ -330,6 +342,10 @@ class Receiver:
             generation.inherit(before, definitions)
         self.generations.append(generation)
         del self.generations[:-GENERATIONS_MAX]
+        while len(self.generations) > 2 and sum(one.size() for one in self.generations[:-1]) > GENERATIONS_BYTES_MAX:
+            gone = self.generations.pop(0)
+            for key in [key for key, one in self._opened.items() if one is gone]:
+                del self._opened[key]
         if self.runs_tasks:
             sys.modules[MAIN] = sys.modules[RUN_AS] = generation.module(MAIN)
         return generation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import textwrap
 
 import pytest
@@ -183,14 +184,9 @@ def test_a_guarded_file_is_one_main_module_for_its_tasks(way: str, cluster: Clus
         (package / "tool.py").write_text(
             textwrap.dedent(GUARDED).replace("import hdphrs\n", "import hdphrs\nfrom . import LEVEL\n")
         )
-        started = cluster.write(
-            """
-            import runpy, sys
-            sys.path.insert(0, sys.argv.pop(1))
-            runpy.run_module("package.tool", run_name="__main__", alter_sys=True)
-            """
-        )
-        completed = cluster.run(started, cluster.folder, saved, python=True)
+        words = [sys.executable, "-m", "package.tool", str(saved)]
+        start = f"import os; os.chdir({str(cluster.folder)!r}); os.execv({words[0]!r}, {words!r})"
+        completed = cluster.run("-c", start, python=True)
     else:
         options = ["--local-nodes", "2", "--cores", "1"] if way == "nodes" else []
         completed = cluster.run(*options, program, saved)
@@ -239,6 +235,28 @@ def test_processes_that_a_task_starts_find_what_the_program_defines(cluster: Clu
     )
     completed = cluster.run(program, python=True)
     assert (completed.stdout, completed.returncode) == ("[4, 9] [4, 9] [4, 9]\n16\n", 0), completed.stderr
+
+
+def test_a_module_that_was_started_by_its_name_is_run_by_its_name(cluster: Cluster) -> None:
+    package = cluster.folder / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("LEVEL = 1\n")
+    source = """
+        import multiprocessing, sqlite3, hdphrs
+        from . import LEVEL
+        DATABASE = sqlite3.connect(":memory:")
+        def square(x): return x * x + LEVEL
+        def pool():
+            with multiprocessing.get_context("spawn").Pool(1) as pool: return pool.map(square, [1, 2])
+        def ask(): return DATABASE.execute("select 3").fetchone()
+        if __name__ == "__main__":
+            print(hdphrs.get(hdphrs.spawn(pool)), hdphrs.get(hdphrs.spawn(ask)))
+    """
+    (package / "tool.py").write_text(textwrap.dedent(source))
+    words = [sys.executable, "-m", "package.tool"]
+    start = f"import os; os.chdir({str(cluster.folder)!r}); os.execv({words[0]!r}, {words!r})"
+    completed = cluster.run("-c", start, python=True)
+    assert (completed.stdout, completed.returncode) == ("[2, 5] (3,)\n", 0), completed.stderr
 
 
 def test_an_initializer_sets_globals_that_the_calls_read(cluster: Cluster) -> None:

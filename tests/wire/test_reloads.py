@@ -52,11 +52,11 @@ def test_a_reload_is_told_once_and_not_again(program: Reloads, module: ModuleTyp
     importlib.reload(module)
     assert program.epoch == 1
     value = module.VALUE
-    module.VALUE = 0  # as if another process had it
+    module.__dict__["VALUE"] = 0  # as if another process had it
     scheduler = Reloads()
     scheduler.apply(program.packed())
     assert (module.VALUE, scheduler.epoch) == (value, 1)
-    module.VALUE = -1
+    module.__dict__["VALUE"] = -1
     scheduler.apply(program.packed())
     assert module.VALUE == -1
     assert scheduler.packed() == program.packed()
@@ -68,7 +68,7 @@ def test_what_runs_is_the_text_that_the_program_has_loaded(
     importlib.reload(module)
     packed, value = program.packed(), module.VALUE
     edit(tmp_path, 333)
-    module.VALUE = 0
+    module.__dict__["VALUE"] = 0
     Reloads().apply(packed)
     assert value == module.VALUE
 
@@ -79,7 +79,7 @@ def test_an_older_list_changes_nothing(program: Reloads, module: ModuleType) -> 
     importlib.reload(module)
     scheduler = Reloads()
     scheduler.apply(program.packed())
-    module.VALUE = -1
+    module.__dict__["VALUE"] = -1
     scheduler.apply(older)
     assert (module.VALUE, scheduler.epoch) == (-1, 2)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import sys
 import threading
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +16,7 @@ import pytest
 from hdphrs.errors import CannotTravelError
 from hdphrs.wire import definitions as making
 from hdphrs.wire import stand_in
-from hdphrs.wire.main_file import About, has_guard
+from hdphrs.wire.main_file import About, has_guard, run, source_of
 from hdphrs.wire.pickling import dumps, loads
 
 
@@ -236,6 +237,22 @@ def test_a_guard_is_told_by_the_text(text: str, expected: bool, tmp_path: Path) 
     file = tmp_path / "program.py"
     file.write_text(text)
     assert has_guard(About(str(file))) == expected
+
+
+@pytest.mark.parametrize(("module", "name"), [(None, "program.py"), ("package.tool", "package/tool.py")])
+def test_the_text_is_found_in_the_archive_of_the_programs_directory(
+    module: str | None, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with zipfile.ZipFile(tmp_path / "archive", "w") as archive:
+        archive.writestr(name, GUARDED)
+    told = About(f"/another/host/{name}", module and "package", module)
+    assert source_of(told) is None
+    monkeypatch.syspath_prepend(str(tmp_path / "archive"))
+    assert source_of(told) == GUARDED
+    assert has_guard(told)
+    made = run(told)
+    assert made.ask()[0]
+    assert (made.__name__, made.__package__) == ("__mp_main__", module and "package")
 
 
 def test_no_file_has_no_guard() -> None:
