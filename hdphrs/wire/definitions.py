@@ -1,6 +1,6 @@
 """Globals of the program as definitions, for processes that run its tasks (decision 47).
 
-What lives here: their versions, and bundles of all that something needs.  What a global is pickled to is in
+What lives here: their versions, and definition sets of all that something needs.  What a global is pickled to is in
 `definition_pickler.py`, what becomes of it where it arrives in `stand_in.py`.
 
 In the program a definition is made of what a global is bound to.  In a process that runs tasks it is what has arrived:
@@ -66,9 +66,9 @@ from hdphrs.wire.stand_in import (
     receiver,
 )
 
-BUNDLES_MAX: Final = 1024
-"""Bundles that are remembered."""
-BUNDLE_BYTES_MAX: Final = 256 << 10
+SETS_MAX: Final = 1024
+"""Definition sets that are remembered."""
+SET_BYTES_MAX: Final = 256 << 10
 """Larger ones are made each time."""
 
 _NEVER_ALIASED: Final = PLAIN | {tuple, frozenset, range, ModuleType, FunctionType, BuiltinFunctionType, Cached, type}
@@ -89,10 +89,10 @@ _FIXED_ATTRIBUTES: Final = frozenset(
 
 
 class _Globals:
-    """Pickles as the globals of the program where it is loaded, with all that is in a bundle."""
+    """Pickles as the globals of the program where it is loaded, with all that is in a definition set."""
 
-    def __init__(self, bundle: bytes, label: str) -> None:
-        self._made = bundle, label
+    def __init__(self, definition_set: bytes, label: str) -> None:
+        self._made = definition_set, label
 
     def __reduce__(self) -> tuple[Any, ...]:
         return globals_of_main, self._made
@@ -111,11 +111,11 @@ class _Stub:
 
 
 class _Known(NamedTuple):
-    """A bundle that has been made, and what tells whether it is still the same."""
+    """A definition set that has been made, and what tells whether it is still the same."""
 
     owner: Callable[[], Any]
     watch: Watch | _Stub
-    bundle: bytes
+    definition_set: bytes
     epoch: int
     """See `Reloads`."""
     changing: tuple[Definition, ...]
@@ -123,7 +123,7 @@ class _Known(NamedTuple):
 
 
 class _Pack:
-    """One bundle on its way."""
+    """One definition set on its way."""
 
     def __init__(self, generation: Generation | None) -> None:
         self.generation = generation
@@ -163,7 +163,7 @@ class Definitions:
                 return None
             key = key_of(MAIN, name)
             return of_main, (pack(receiver.generations[-1].told, [_from_file(key)]), key)
-        return of_main, (self._bundle(place.generation, named, named, {place.key: None}), place.key, *place.path)
+        return of_main, (self._set_of(place.generation, named, named, {place.key: None}), place.key, *place.path)
 
     def link_sentinel(self, value: object) -> tuple[Any, ...] | None:
         """How a bare object that the main module names is reduced to its name."""
@@ -180,30 +180,30 @@ class Definitions:
         if home is None:
             return module_globals(function)
         generation, label = home
-        return _Globals(self._bundle(generation, function.__code__, function, uses_of(function, label)), label)
+        return _Globals(self._set_of(generation, function.__code__, function, uses_of(function, label)), label)
 
-    def _bundle(
+    def _set_of(
         self, generation: Generation | None, owner: Any, function: Any, roots: dict[str, User] | dict[str, None]
     ) -> bytes:
         known = self._known.get(id(owner))
         if known is not None and known.owner() is owner and self._holds(known, generation):
-            return known.bundle
+            return known.definition_set
         if type(owner) is CodeType:  # other functions of this code have other cells
             cells = tuple(internals._make_empty_cell() for _ in owner.co_freevars)
             function = FunctionType(owner, function.__globals__, None, None, cells)
         watch = Watch(function)
         pack = _Pack(generation)
         pack.users.update({key: user for key, user in roots.items() if user is not None})
-        bundle, changing = self._make(pack, roots)
-        if len(bundle) > BUNDLE_BYTES_MAX:
-            return bundle
-        if len(self._known) >= BUNDLES_MAX:
+        definition_set, changing = self._make(pack, roots)
+        if len(definition_set) > SET_BYTES_MAX:
+            return definition_set
+        if len(self._known) >= SETS_MAX:
             self._known.clear()
         held = (lambda: owner) if type(owner) is CodeType else ref(owner)
         self._known[id(owner)] = _Known(
-            held, _Stub(watch, function) if function is not owner else watch, bundle, reloads.epoch, changing
+            held, _Stub(watch, function) if function is not owner else watch, definition_set, reloads.epoch, changing
         )
-        return bundle
+        return definition_set
 
     def _holds(self, known: _Known, generation: Generation | None) -> bool:
         if generation is not None:

@@ -6,17 +6,18 @@ program share.  What makes definitions is in `definitions.py`.
 Theory of operation
 -------------------
 
-Whatever refers to the main module travels as a *bundle* of definitions, one for each global that it needs, and as the
-name of one of them.  A definition has a *version*, a digest of what it is pickled to in the program, equal everywhere.
-A global that is here in the same version is left alone: a cache that tasks have filled stays filled, and what an
+Whatever refers to the main module travels as a *set* of definitions, one for each global that it needs, and as the name
+of one of them.  A definition has a *version*, a digest of what it is pickled to in the program, equal everywhere.  A
+global that is here in the same version is left alone: a cache that tasks have filled stays filled, and what an
 initializer has bound stays bound.
 
 A program may rebind a global while tasks are on their way that know the old one.  So the globals of one process are
-kept in *generations*: the definitions of a bundle go to the newest generation with which they agree.  If there is none,
-a new one begins, with all that does not conflict, nor needs what does.  Functions of one generation share its globals;
-classes are the same objects in all.
+kept in *generations*: a definition set goes to the newest generation with which it agrees.  If there is none, a new one
+begins, with all that does not conflict, nor needs what does.  Functions of one generation share its globals; classes
+are the same objects in all.
 
-The program itself never loads what it has defined: a bundle that comes back is only asked which object it means.
+The program itself never loads what it has defined: a definition set that comes back is only asked which object it
+means.
 """
 
 from __future__ import annotations
@@ -57,9 +58,9 @@ GENERATIONS_MAX: Final = 8
 GENERATIONS_BYTES_MAX: Final = 256 << 20
 """Of the pickles that the older ones keep."""
 OPENED_BYTES_MAX: Final = 4096
-"""Of a bundle that is known by its bytes, and not by their digest."""
+"""Of a definition set that is known by its bytes, and not by their digest."""
 OPENED_MAX: Final = 256
-"""Bundles that are known by their bytes."""
+"""Definition sets that are known by their bytes."""
 ORIGINALS_MAX: Final = 4096
 """Definitions that a program recognizes when they come back."""
 
@@ -89,7 +90,7 @@ def digest_of(data: bytes) -> bytes:
 
 
 def pack(told: About, definitions: Iterable[Definition]) -> bytes:
-    """A bundle."""
+    """A definition set."""
     packed: bytes = msgpack.packb([list(told), list(definitions)])
     return packed
 
@@ -316,15 +317,15 @@ class Receiver:
             vars(module) is space for generation in self.generations for module in list(generation.modules.values())
         )
 
-    def open(self, bundle: bytes) -> Generation:
-        """The generation that has all of a bundle."""
+    def open(self, definition_set: bytes) -> Generation:
+        """The generation that has all of a definition set."""
         with self._lock:
-            key = bundle if len(bundle) <= OPENED_BYTES_MAX else digest_of(bundle)
+            key = definition_set if len(definition_set) <= OPENED_BYTES_MAX else digest_of(definition_set)
             found = self._opened.get(key)
             if found is not None:
                 self._opened.move_to_end(key)
                 return found
-            told, packed = msgpack.unpackb(bundle)
+            told, packed = msgpack.unpackb(definition_set)
             definitions = [Definition(*one) for one in packed]
             generation = next((one for one in reversed(self.generations) if one.agrees(definitions)), None)
             if generation is None:
@@ -432,12 +433,12 @@ class Receiver:
         name = getattr(named, "__qualname__", None)
         return name if self._file is not None and name and vars(self._file).get(name) is named else None
 
-    def own_globals(self, label: str, bundle: bytes) -> dict[str, Any] | None:
-        """The globals of a module of this process, if it binds all that a bundle names."""
+    def own_globals(self, label: str, definition_set: bytes) -> dict[str, Any] | None:
+        """The globals of a module of this process, if it binds all that a definition set names."""
         if self.runs_tasks or label not in sys.modules:
             return None
         space = vars(sys.modules[label])
-        _, packed = msgpack.unpackb(bundle)
+        _, packed = msgpack.unpackb(definition_set)
         for key, _, kind, *_ in packed:
             home, _, name = key.partition(":")
             if kind != TEXT and home == label and name not in space:
@@ -452,20 +453,20 @@ def _same(value: Any) -> Any:
 receiver: Final = Receiver()
 
 
-def of_main(bundle: bytes, key: str, *path: str) -> Any:
+def of_main(definition_set: bytes, key: str, *path: str) -> Any:
     """What the program defines under this key, or a part of it."""
     found = None
     if not receiver.runs_tasks:
-        _, packed = msgpack.unpackb(bundle)
+        _, packed = msgpack.unpackb(definition_set)
         found = next((receiver.original(Definition(*one)) for one in packed if one[0] == key), None)
     if found is None:
-        found = receiver.open(bundle).linked(key)
+        found = receiver.open(definition_set).linked(key)
     for part in path:
         found = getattr(found, part)
     return found
 
 
-def globals_of_main(bundle: bytes, label: str) -> dict[str, Any]:
+def globals_of_main(definition_set: bytes, label: str) -> dict[str, Any]:
     """The globals that a function of a module of the program's is to have."""
-    own = receiver.own_globals(label, bundle)
-    return vars(receiver.open(bundle).module(label)) if own is None else own
+    own = receiver.own_globals(label, definition_set)
+    return vars(receiver.open(definition_set).module(label)) if own is None else own

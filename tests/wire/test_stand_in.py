@@ -183,7 +183,7 @@ def test_names_are_found_by_plain_pickle_there(two: Two) -> None:
     assert type(two.there(lambda: pickle.loads(pickle.dumps(model)))) is type(model)
 
 
-def test_a_process_does_not_ask_again_for_a_bundle_that_it_knows(two: Two) -> None:
+def test_a_process_does_not_ask_again_for_a_definition_set_that_it_knows(two: Two) -> None:
     two.define("def f(): return 1")
     assert two.send(two.main.f) is two.send(two.main.f)
 
