@@ -18,7 +18,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, MappingProxyType, ModuleType
-from typing import Any, Final
+from typing import Any, Final, NewType
 
 _LOCK: Final = type(threading.Lock())
 _RLOCK: Final = type(threading.RLock())
@@ -47,6 +47,8 @@ def reduce_known(value: Any, *, is_global: bool) -> tuple[Any, ...] | None:
         return copyreg.__newobj__, (kind,), state, None, None, _set_cached_property  # type: ignore[attr-defined]
     if kind is functools.singledispatchmethod:
         return _make_dispatch_method, (value.func, _registered(value.dispatcher))
+    if kind is NewType and value.__module__ in _MAINS:
+        return _make_new_type, (value.__name__, value.__supertype__)
     if kind is contextvars.ContextVar:
         return _make_variable, (value.name, *_default_of(value))
     if kind is weakref.WeakKeyDictionary or kind is weakref.WeakValueDictionary:
@@ -106,6 +108,12 @@ def _bare(value: object) -> tuple[str, str] | None:
                         _objects.setdefault(id(held), (label, name, held))
     found = _objects.get(id(value))
     return None if found is None else found[:2]
+
+
+def _make_new_type(name: str, supertype: Any) -> Any:
+    made = NewType(name, supertype)  # type: ignore[misc]
+    made.__module__ = _MAINS[0]
+    return made
 
 
 def _default_of(variable: contextvars.ContextVar[Any]) -> tuple[Any, ...]:

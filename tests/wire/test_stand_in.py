@@ -176,6 +176,11 @@ def test_an_instance_of_a_class_that_was_defined_anew_keeps_its_class(two: Two) 
     assert (type(came[0]), type(came[1])) == (type(two.main.old), type(two.main.new))
 
 
+def test_a_new_type_of_the_main_module_travels(two: Two) -> None:
+    two.define("import typing\nUser = typing.NewType('User', int)\ndef f(x: User): return User(x)")
+    assert two.send(two.main.f)(3) == 3
+
+
 def test_names_are_found_by_plain_pickle_there(two: Two) -> None:
     two.define("class Model: pass\ndef f(): return Model")
     function = two.send(two.main.f)
