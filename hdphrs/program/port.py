@@ -34,6 +34,7 @@ from hdphrs.wire import local
 from hdphrs.wire.bundle import SMALL, WHOLE_BYTES_MIN
 from hdphrs.wire.code import CodeBook
 from hdphrs.wire.items import pack_task
+from hdphrs.wire.reloads import reloads
 from hdphrs.wire.values import arguments_of, dump_arguments, load_packed
 
 T = TypeVar("T")
@@ -97,6 +98,7 @@ class ProgramPort:
         self._waiters = Waiters(self._lock)
         self._calls = Calls(self._lock, self._waiters.fill, self._listener)
         self._sender = Sender(link, self._calls, self._listener, self._tidy, self._lose)
+        reloads.notice()
         self._book = CodeBook(lambda digest, data: self._sender.post([local.CODE, digest, data]))
         self._kinds: dict[tuple[bytes, bytes, bool], Kind] = {}
         self._is_disturbed = False

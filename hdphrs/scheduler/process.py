@@ -130,6 +130,7 @@ def _serve(words: Sequence[str], path: Sequence[str]) -> NoReturn:
     if int(memory):
         limit_memory(int(memory))
     from hdphrs.scheduler.hub import Hub  # takes long, if this process was not forked
+    from hdphrs.wire.stand_in import receiver
 
     links = [socket.socket(fileno=out_of_the_way(int(descriptor))) for descriptor in (work, control)]
     pipe = FileIO(out_of_the_way(int(tray)), "w")
@@ -138,6 +139,7 @@ def _serve(words: Sequence[str], path: Sequence[str]) -> NoReturn:
     mapped.give_up_descriptor()
     crew = mapped.all_lines()
     shared = crew[int(line)]
+    receiver.begin()
     sys.argv = ["hdphrs.scheduler"]
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     threading.stack_size(THREAD_STACK_BYTES)

@@ -19,7 +19,9 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, Modul
 from typing import Any
 
 from hdphrs.wire.constant import Constant
-from hdphrs.wire.pickling import PLAIN, Cached, by_reference, is_received
+from hdphrs.wire.pickler import PLAIN, Cached, by_reference
+from hdphrs.wire.stand_in import receiver
+from hdphrs.wire.unpickler import is_received
 
 _MISSING = object()
 _SLOTNAMES = "__slotnames__"
@@ -57,6 +59,8 @@ class Watch:
             if kind is FunctionType:
                 if not by_reference(here):
                     self._parts.append(_Function(here))
+                    if receiver.holds(here.__globals__):
+                        continue  # what tasks make of the globals of their process stays there
                     names = _global_names(here.__code__)
                     spaces.setdefault(id(here.__globals__), (here, set()))[1].update(names)
                     waiting.extend(here.__globals__[name] for name in names if name in here.__globals__)

@@ -45,6 +45,7 @@ from hdphrs.wire import values
 from hdphrs.wire.bulk import bulk_of
 from hdphrs.wire.capture import Watch, is_constant
 from hdphrs.wire.pickling import Cached, dumps, loads
+from hdphrs.wire.reloads import reloads
 from hdphrs.wire.search_path import extend_path
 from hdphrs.wire.signals import came_between
 from hdphrs.wire.values import arguments_of, dump_arguments, load_call, load_payload, reason, too_large
@@ -85,7 +86,7 @@ class Known(NamedTuple):
 class _Page:
     """What the book knows about one function object; it never changes, but may be completed."""
 
-    __slots__ = ("data", "digest", "function", "meaning", "versions", "watch")
+    __slots__ = ("data", "digest", "epoch", "function", "meaning", "versions", "watch")
 
     def __init__(
         self, function: weakref.ref[Callable[..., Any]], watch: Watch, digest: bytes, data: bytes, versions: int
@@ -96,6 +97,8 @@ class _Page:
         self.data = data
         """The pickled function; empty if it has a digest, or is too large to be kept."""
         self.versions = versions
+        self.epoch = reloads.epoch
+        """Modules that are loaded again later are not what was pickled."""
         self.meaning: bytes | None = None
         """What it means, once that has been asked."""
 
@@ -140,9 +143,9 @@ class CodeBook:
     def known_code_of(self, function: Callable[..., Any]) -> tuple[bytes, bytes] | None:
         """The same, if it has been asked before, and the function has not changed."""
         page = self._pages.get(id(function))
-        if page is not None and page.function() is function and (page.digest or page.data) and page.watch.holds():
-            return page.digest, page.data
-        return None
+        if page is None or page.function() is not function or not (page.digest or page.data):
+            return None
+        return (page.digest, page.data) if page.epoch == reloads.epoch and page.watch.holds() else None
 
     def known(self, function: Callable[..., Any]) -> Known | None:
         """What `key` needs of a function, for a call of it that it is asked about later; None unless it has been asked
@@ -214,7 +217,7 @@ class CodeBook:
         again = known is not None and known.watch.holds()
         digest = INLINE
         if _is_named(function) or (again and len(data) > INLINE_BYTES_MAX):
-            candidate = blake2b(data, digest_size=16).digest()
+            candidate = blake2b(data + reloads.packed(), digest_size=16).digest()
             if candidate in self._registered:
                 digest = candidate
             elif versions < VERSIONS_MAX:
@@ -227,7 +230,9 @@ class CodeBook:
         return digest, data
 
     def _publish(self, digest: bytes, data: bytes) -> None:
-        packed = bulk_of(msgpack.packb([self.recursion_limit or sys.getrecursionlimit(), sys.path, data]))
+        packed = bulk_of(
+            msgpack.packb([self.recursion_limit or sys.getrecursionlimit(), sys.path, data, reloads.packed()])
+        )
         with self._registering:
             if digest not in self._registered:
                 self._register(digest, packed)
@@ -297,11 +302,12 @@ class CodeShelf:
             raise CannotTravelError(f"task {name} does not unpickle here: {reason(error)}") from error
 
     def _unpack(self, digest: bytes) -> Callable[..., Any]:
-        limit, path, data = msgpack.unpackb(bytes(self._taught[digest]))
+        limit, path, data, reloaded = msgpack.unpackb(bytes(self._taught[digest]))
         self._book.recursion_limit = max(self._book.recursion_limit, limit)
         # A spawned call takes three frames (function, get, and the C stack's counter) where a plain one takes one.
         sys.setrecursionlimit(max(sys.getrecursionlimit(), 3 * limit + 1000))
         extend_path(path)
+        reloads.apply(reloaded)
         function: Callable[..., Any] = loads(data)
         self._book.adopt(function, digest)
         self._functions[digest] = function
@@ -325,17 +331,17 @@ class CodeShelf:
 class _Elsewhere:
     """Pickles as what is loaded once this process's modules can be found."""
 
-    def __init__(self, path: list[str], data: bytes) -> None:
-        self._path = path
-        self._data = data
+    def __init__(self, path: list[str], data: bytes, reloaded: bytes) -> None:
+        self._made = path, data, reloaded
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return load_elsewhere, (self._path, self._data)
+        return load_elsewhere, self._made
 
 
-def load_elsewhere(path: list[str], data: bytes) -> Any:
-    """Unpickle what refers to modules that a program has made known to its process only."""
+def load_elsewhere(path: list[str], data: bytes, reloaded: bytes) -> Any:
+    """Unpickle what refers to modules that a program has made known to its process only, or has loaded again."""
     extend_path(path)
+    reloads.apply(reloaded)
     return loads(data)
 
 
@@ -343,7 +349,7 @@ def _with_path(data: bytes) -> bytes:
     """The pickle of something that may refer to modules, for processes that were not told where they are."""
     installed = (sys.prefix, sys.base_prefix)
     path = [entry for entry in sys.path if entry and not entry.startswith(installed)]
-    return dumps(_Elsewhere(path, data)) if path else data
+    return dumps(_Elsewhere(path, data, reloads.packed())) if path or reloads.epoch else data
 
 
 def _is_named(function: Callable[..., Any]) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextvars
+import functools
 import os
+import struct
 import subprocess
 import sys
 import textwrap
@@ -163,6 +166,27 @@ def made(source: str, **names: Any) -> FunctionType:
 @pytest.mark.parametrize("value", [threading.Lock(), (x for x in "generator"), open, sys.stdout.buffer])
 def test_what_cannot_be_told_has_no_meaning_or_that_of_its_name(value: object) -> None:
     assert (meaning_of(made("def f(): return value", value=value)) != b"") == (value is open)
+
+
+def test_well_known_things_mean_what_they_are_made_of() -> None:
+    source = "def f(): return value"
+    meanings = [meaning_of(made(source, value=struct.Struct(text))) for text in (">I", ">I", ">H")]
+    assert meanings[0] == meanings[1] != meanings[2]
+    assert b"" not in meanings
+
+    def dispatch(result: int) -> Any:
+        kind = functools.singledispatch(made("def f(x): return 0"))
+        kind.register(int, made("def f(x): return result", result=result))
+        return kind
+
+    meanings = [meaning_of(made(source, value=dispatch(result))) for result in (1, 1, 2)]
+    assert meanings[0] == meanings[1] != meanings[2]
+    assert b"" not in meanings
+    properties = [functools.cached_property(made("def f(self): return level", level=level)) for level in (1, 1, 2)]
+    meanings = [meaning_of(made(source, value=value)) for value in properties]
+    assert meanings[0] == meanings[1] != meanings[2]
+    assert b"" not in meanings
+    assert meaning_of(made(source, value=contextvars.ContextVar("value", default=1))) == b""
 
 
 @pytest.mark.parametrize("text", ["def f(): raise SystemExit", "class f: pass"])
