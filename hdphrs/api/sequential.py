@@ -15,8 +15,10 @@ from hdphrs.api import future as fast
 from hdphrs.api.board import Board
 from hdphrs.api.failures import detach
 from hdphrs.api.future import DONE, FAILED, Future, state
+from hdphrs.api.isolation import Isolation
 from hdphrs.api.places import NodeInfo, Roster
 from hdphrs.api.seeds import Indices, run_key
+from hdphrs.contexts.aspects import aspects
 from hdphrs.errors import UsageError
 from hdphrs.protocol.paths import PROGRAM_PATH, child_path
 from hdphrs.protocol.tasks import ROOT, NodeId
@@ -35,6 +37,11 @@ class SequentialPort:
         self._program = Indices()
         self._here = threading.local()
         """The running task of a thread: its path, and its indices."""
+        self.isolation: Isolation = Isolation(*aspects())
+
+    def take_over(self) -> None:
+        """From now on the tasks of this process run in here."""
+        fast.isolation, fast.isolates, state.port = self.isolation, True, self
 
     def spawn(
         self,
@@ -111,9 +118,11 @@ class SequentialPort:
     def _call(self, function: Callable[..., T], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> T:
         """Run a task that the running one, or the program, spawns."""
         outer = self._task()
+        if outer[1] is self._program:
+            self.isolation.aspects.rebase()  # the program's streams are those of its tasks
         self._here.task = self.topic(), Indices()
         try:
-            return function(*args, **kwargs)
+            return self.isolation.call(self.isolation.snapshot(), function, args, kwargs)
         finally:
             self._here.task = outer
 
@@ -127,9 +136,10 @@ def sequential() -> Iterator[None]:
     """
     if fast.here.task is not None:
         raise UsageError("sequential(): not inside a task; enter it in the program")
-    before = state.port
-    state.port = SequentialPort()
+    before, isolates = state.port, fast.isolates
+    port = SequentialPort()
+    port.take_over()
     try:
         yield
     finally:
-        state.port = before
+        fast.isolates, state.port = isolates, before

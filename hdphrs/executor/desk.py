@@ -27,6 +27,7 @@ from collections import deque
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from concurrent.futures._base import LOGGER
 from contextlib import suppress
+from contextvars import Context, copy_context
 from queue import SimpleQueue
 from time import monotonic
 from typing import Any, NamedTuple
@@ -78,8 +79,9 @@ class Desk:
             port = self._node.port
         self._port = port
         self._pid = os.getpid()
-        self._pending: deque[tuple[Future[Any], Call, int]] = deque()
-        """With the indices of their tasks: when a call is handed over must not matter to what it draws."""
+        self._pending: deque[tuple[Future[Any], Call, int, Context]] = deque()
+        """With the indices of their tasks and the contexts of their submission: when a call is handed over must not
+        matter to what it draws, nor to what it sees."""
         self._bell: SimpleQueue[_UnderWay | None] = SimpleQueue()
         self._under_way: dict[TaskFuture[Any], None] = {}
         self._more = 0
@@ -121,7 +123,7 @@ class Desk:
                 raise BrokenExecutor(str(self.broken)) from self.broken.__cause__
             if self._closed:
                 raise RuntimeError("cannot schedule new futures after shutdown")
-            item = future, call, self._port.take_index()
+            item = future, call, self._port.take_index(), copy_context()
             try:
                 self._pending.append(item)
                 if len(self._pending) <= 1:  # else the desk is busy, or full
@@ -212,7 +214,7 @@ class Desk:
 
     def _hand_over(self) -> None:
         try:
-            future, call, index = self._pending.popleft()
+            future, call, index, context = self._pending.popleft()
         except IndexError:
             return  # cancelled a moment ago
         if not future.set_running_or_notify_cancel():
@@ -222,7 +224,7 @@ class Desk:
             return
         try:
             function, args, kwargs = call if self._initializer is None else self._initializer.before(call)
-            task = self._port.spawn(function, args, kwargs, None, index=index)
+            task = context.run(self._port.spawn, function, args, kwargs, None, index=index)
         except BaseException as error:
             self._fail(future, error)
             return

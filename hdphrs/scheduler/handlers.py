@@ -43,6 +43,7 @@ AS_THE_USERS: Final = tuple(PACKAGE + name for name in ("skeletons" + os.sep, "e
 CALL_TASKS: Final = frozenset(
     {
         "get",
+        "Isolation.call",
         "Hub._call",
         "Bundles._run",
         "TaskPort.run",

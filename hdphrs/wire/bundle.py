@@ -114,7 +114,8 @@ class Calls(NamedTuple):
     function: bytes
     """Pickled, if it travels inline."""
     chance: bytes
-    """See `hdphrs.wire.code.CodeBook`; arguments that are pickled already hold it too."""
+    """See `hdphrs.wire.code.CodeBook`, and the context that they all have (`code.with_context`); arguments that are
+    pickled already hold both too."""
     arguments: Sequence[Arguments]
 
     def path(self, place: int) -> bytes:

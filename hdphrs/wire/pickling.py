@@ -134,6 +134,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         kind = type(obj)
         if kind is Cached:
             return self._reduce_cached(obj)
+        if kind.__name__ == "ContextVar" and kind.__module__ == "_contextvars" and (known := _reduce_variable(obj)):
+            return known
         if issubclass(kind, BaseException) and kind.__setattr__ is not BaseException.__setattr__:
             return _reduce_exception(obj)
         reduced = super().reducer_override(obj)
@@ -159,6 +161,12 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
                 state, restore = reduced[2], reduced[5]
         made = (wrapped, cached.cache_parameters())
         return _make_cached, made, (attributes, restore, state), None, None, _set_cached
+
+
+def _reduce_variable(var: Any) -> Any:
+    from hdphrs.contexts import travel  # not before there is a variable: a scheduler notices when that is loaded
+
+    return travel.reduce(var)
 
 
 def _make_cached(function: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:

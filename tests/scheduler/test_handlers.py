@@ -15,7 +15,7 @@ import pytest
 
 from hdphrs import get, spawn, spawn_at
 from hdphrs.api import future as fast
-from hdphrs.api import waiting
+from hdphrs.api import isolation, waiting
 from hdphrs.api.future import Future
 from hdphrs.errors import CannotTravelError
 from hdphrs.protocol.tasks import ROOT
@@ -307,6 +307,7 @@ def test_a_child_of_a_task_has_its_handlers_as_everywhere(here: tuple[Handlers, 
 
 CALLERS: dict[str, Callable[..., Any]] = {
     "get": fast.get,
+    "Isolation.call": isolation.Isolation.call,
     "Hub._call": hub.Hub._call,
     "Bundles._run": bundles.Bundles._run,
     "TaskPort.run": port.TaskPort.run,
