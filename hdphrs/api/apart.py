@@ -17,9 +17,9 @@ T = TypeVar("T")
 def call_apart(function: Callable[..., T], *args: object) -> T:
     """`function(*args)`; what it sets of the task's context, loops and streams is gone afterwards."""
     if fast.isolates:
-        return fast.isolation.call(fast.isolation.snapshot(), function, args, {})
+        return fast.isolation.call_item(function, args)
     try:
         return function(*args)
     finally:
         if fast.isolates:  # since a moment ago
-            fast.isolation.renew()
+            fast.isolation.renew_item()

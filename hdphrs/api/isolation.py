@@ -17,7 +17,7 @@ which costs ten times as much, and nothing of the C stack.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import Context
 from typing import Any, Final, TypeVar
 
@@ -38,9 +38,11 @@ NO_KEYWORDS: Final[Mapping[str, Any]] = {}
 class Isolation:
     """That of one process."""
 
-    def __init__(self, *aspects: Aspect) -> None:
+    def __init__(self, *aspects: Aspect, of_items: Iterable[Aspect] = ()) -> None:
         self.aspects: Aspects = Aspects(*aspects)
         """What is looked at beside context variables."""
+        self._of_items = Aspects(*of_items)
+        """And what tasks have for themselves anyway, but not the items of one."""
         self.nested: int = 0
         """Tasks on the running stack that have a context of their own."""
 
@@ -80,6 +82,14 @@ class Isolation:
             if aspects:
                 aspects.put_back(before)
 
+    def call_item(self, function: Callable[..., T], args: tuple[Any, ...]) -> T:
+        """Call a function for one of several items of the running task, as if that were a child."""
+        before = self._of_items.set_aside()
+        try:
+            return self.call(snapshot(), function, args, NO_KEYWORDS)
+        finally:
+            self._of_items.put_back(before)
+
     def settle(self, future: Future[Any]) -> None:
         """A task has ended: if it began before this process isolated tasks, its parent gets an empty context."""
         if not hasattr(future, "_context"):
@@ -90,6 +100,11 @@ class Isolation:
         """What runs goes on as it began, before this process isolated tasks."""
         getcurrent().gr_context = Context()
         self.aspects.clear()
+
+    def renew_item(self) -> None:
+        """The same for a task with several items."""
+        self.renew()
+        self._of_items.clear()
 
     def suspend(self) -> tuple[int, Any]:
         """The running task is left where it is; its context is its greenlet's.  Returns what `resume` takes."""

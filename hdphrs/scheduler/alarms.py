@@ -92,6 +92,19 @@ class Alarms:
         self._arm()
         return rung
 
+    def set_aside(self, task: Future[Any] | None) -> tuple[float, float] | None:
+        """This task has none for a while, which goes on all the same."""
+        alarm = self._set.pop(task, None)
+        if alarm is not None:
+            self._arm()
+        return alarm
+
+    def put_back(self, task: Future[Any] | None, alarm: tuple[float, float] | None) -> None:
+        """It has this one again."""
+        if alarm is not None:
+            self._set[task] = alarm
+            self._arm()
+
     def _arm(self) -> None:
         first_s = min((at_s for at_s, _ in self._set.values()), default=inf)
         _setitimer(signal.ITIMER_REAL, 0.0 if first_s == inf else max(SOON_S, first_s - self._clock()))

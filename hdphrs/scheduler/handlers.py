@@ -36,6 +36,7 @@ from hdphrs.api.future import Future
 from hdphrs.console import say
 from hdphrs.errors import UsageError
 from hdphrs.scheduler.alarms import Alarms
+from hdphrs.scheduler.notice import notice
 from hdphrs.wire.signals import handling
 from hdphrs.wire.values import reason
 
@@ -106,6 +107,7 @@ class Handlers:
         if _get(signal.SIGINT) is signal.default_int_handler:
             self.signal(signal.SIGINT, signal.default_int_handler)
         _set(AGAIN, self._handle)
+        notice.of_items.append(self)
         os.register_at_fork(after_in_child=self._fork)
 
     def signal(self, signalnum: int, handler: Any) -> Any:
@@ -118,6 +120,8 @@ class Handlers:
             _set(number, handler)
             self._installed.pop(number, None)
             return before
+        if task is not None:
+            notice.variables()
         if _get(number) != self._handle:
             self._base[number] = _get(number)
         self._installed[number] = {**mine, task: handler}  # first: the signal may come at once
@@ -137,6 +141,31 @@ class Handlers:
         installed = self._installed.get(number, {})
         task = fast.here.task
         return installed.get(task if task in installed else None, self._base.get(number, signal.SIG_DFL))
+
+    # ---- between the items of one task -----------------------------------------------------------------------
+
+    def set_aside(self) -> Any:
+        """See `hdphrs.contexts.aspects.Aspect`: the running task's handlers, and its alarm."""
+        task = fast.here.task
+        mine = {number: of.pop(task) for number, of in self._installed.items() if task in of}
+        return mine, self._alarms.set_aside(task)
+
+    def put_back(self, before: Any) -> None:
+        """See `Aspect`."""
+        self.clear()
+        mine, alarm = before
+        for number, handler in mine.items():
+            self._installed[number][fast.here.task] = handler
+        self._alarms.put_back(fast.here.task, alarm)
+
+    def clear(self) -> None:
+        """See `Aspect`."""
+        self.set_aside()
+
+    def rebase(self) -> None:
+        """See `Aspect`; a task begins without handlers."""
+
+    # ---- signals ---------------------------------------------------------------------------------------------
 
     def check(self) -> None:
         """In code of ours, where a task may be left.

@@ -43,6 +43,8 @@ class Notice:
     """That of one scheduler."""
 
     def __init__(self) -> None:
+        self.of_items: list[Aspect] = []
+        """What is set aside between the items of a task only; to be known before any task runs."""
         self._aspects: dict[str, Aspect] = {}
         """By kind, those that are looked at."""
         self._base: dict[str, Aspect] = {}
@@ -89,7 +91,7 @@ class Notice:
         """The first task is isolated.  What does that loads `contextvars` itself: not while this is being loaded."""
         from hdphrs.api.isolation import Isolation
 
-        isolation = fast.isolation = Isolation(*self._aspects.values())
+        isolation = fast.isolation = Isolation(*self._aspects.values(), of_items=self.of_items)
         return isolation
 
     def loops(self) -> None:
