@@ -9,19 +9,20 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from hdphrs.api import future as fast
 from hdphrs.api.board import Board
 from hdphrs.api.failures import detach
 from hdphrs.api.future import DONE, FAILED, Future, state
-from hdphrs.api.isolation import Isolation
 from hdphrs.api.places import NodeInfo, Roster
 from hdphrs.api.seeds import Indices, run_key
-from hdphrs.contexts.aspects import aspects
 from hdphrs.errors import UsageError
 from hdphrs.protocol.paths import PROGRAM_PATH, child_path
 from hdphrs.protocol.tasks import ROOT, NodeId
+
+if TYPE_CHECKING:
+    from hdphrs.api.isolation import Isolation
 
 T = TypeVar("T")
 
@@ -32,6 +33,9 @@ class SequentialPort:
     is_scheduler: bool = False
 
     def __init__(self) -> None:
+        from hdphrs.api.isolation import Isolation  # loads what a scheduler, which imports this module, may not need
+        from hdphrs.contexts.aspects import aspects
+
         self.roster: Roster = Roster([NodeInfo(ROOT, "localhost", 1)])
         self._board: Board[object] = Board()
         self._program = Indices()

@@ -275,6 +275,36 @@ def handlers(start: Run) -> Any:
     return seen, mine == [signal.SIGUSR1]
 
 
+def waits_in_a_loop(value: int) -> Any:
+    async def answer() -> Any:
+        loop = asyncio.get_running_loop()
+        got = [hdphrs.get(hdphrs.spawn_at(0, abs, -value)) for _ in range(5)]
+        await asyncio.sleep(0)
+        return max(got), asyncio.get_running_loop() is loop
+
+    return asyncio.run(answer())
+
+
+def loops_of_neighbours(start: Run) -> Any:
+    """Two that wait in their loops, in turn."""
+    gets = [start(waits_in_a_loop, value) for value in (7, 8)]
+    return [get() for get in gets]
+
+
+def labels() -> Iterator[str]:
+    yield LABEL.get()
+    LABEL.set("b")
+    yield LABEL.get()
+
+
+def generator(start: Run) -> Any:
+    """It has the context of whoever asks it for the next value."""
+    LABEL.set("a")
+    values = labels()
+    seen = [next(values), start(label)()]
+    return [*seen, next(values)]
+
+
 class LateError(Exception):
     pass
 
@@ -357,11 +387,13 @@ SCENARIOS: tuple[Callable[[Run], Any], ...] = (
     errstate,
     loop_within_a_loop,
     loop_that_is_set,
+    loops_of_neighbours,
     trio_within_trio,
     trio_within_asyncio,
     stream,
     stream_of_a_child,
     filters,
+    generator,
     stack_of_contexts,
     nested,
     two_generations,
