@@ -317,8 +317,8 @@ def get(future: Future[T]) -> T:
             future._status = DONE
             return value
         finally:
-            if isolates:
-                isolation.settle(future)
+            if isolates and not hasattr(future, "_context"):
+                isolation.renew()
             now.ran += 1
             now.task = caller
     status = getattr(future, "_status", None)
@@ -331,8 +331,8 @@ def get(future: Future[T]) -> T:
 
 def context_of(future: Future[Any]) -> bytes:
     """The context of a task's spawn, as it travels; empty if there is nothing in it."""
-    context = getattr(future, "_context", b"") if isolates else b""
-    return context if isinstance(context, bytes) else isolation.pack(context)
+    context = getattr(future, "_context", None) if isolates else None
+    return b"" if context is None else isolation.pack(context)
 
 
 def take(future: Future[Any]) -> Callable[..., Any] | None:

@@ -85,14 +85,22 @@ class ThreadLocals:
         ("curio.meta", "_locals"),
     )
 
+    def __init__(self) -> None:
+        self._found: list[threading.local] = []
+        self._modules = 0
+        """How many there were when they were looked for."""
+
     def set_aside(self) -> Any:
         """See `Aspect`."""
+        if len(sys.modules) != self._modules:
+            self._modules = len(sys.modules)
+            values = [getattr(sys.modules.get(module), name, None) for module, name in self.NAMES]
+            self._found = [value for value in values if isinstance(value, threading.local)]
         before = []
-        for module, name in self.NAMES:
-            found = getattr(sys.modules.get(module), name, None)
-            if isinstance(found, threading.local) and found.__dict__:
-                before.append((found, found.__dict__.copy()))
-                found.__dict__.clear()
+        for found in self._found:
+            if attributes := found.__dict__:
+                before.append((found, attributes.copy()))
+                attributes.clear()
         return before
 
     def put_back(self, before: Any) -> None:

@@ -47,6 +47,9 @@ _NUMPY_UFUNCS: Final = ("numpy._core.umath", "numpy.core.umath")
 _NUMPY_ERRSTATE: Final = "_extobj_contextvar"
 _NOTHING: Final = object()
 
+LOOPS: Final = frozenset({"asyncio", "sniffio", "anyio", "trio", "curio", "uvloop", "tornado"})
+"""Packages whose variables say which event loop runs, as none does where a task begins."""
+
 _IMMUTABLE: Final = (int, float, complex, str, bytes, bool, type(None))
 
 
@@ -59,6 +62,8 @@ class Packed(NamedTuple):
     """Of the attribute; empty for those two."""
     data: bytes
     """The pickled value."""
+    default: bytes = b""
+    """And the pickled default, if it has one and is the program's own, which may have to be made there."""
 
 
 class _Known:
@@ -89,11 +94,23 @@ _made: dict[tuple[str, str], ContextVar[Any]] = {}
 is_wanted: Final = os.environ.get(CONTEXTS_VARIABLE) != "0"
 """Whether this program's tasks get its context."""
 
+_decimals: list[ContextVar[Any] | None] = [None]
+"""`decimal`'s variable, when it has been seen."""
+
 
 def snapshot() -> Context:
     """The caller's context as its child gets it, which may be changed in there without harm."""
     context = copy_context()
     return _handed_on(context) if len(context) else context
+
+
+def own(context: Context) -> Context:
+    """A copy of what `snapshot` has taken, for a child to run in; the other stays as it is."""
+    copied = context.copy()
+    var = _decimals[0]
+    if var is not None and (value := context.get(var)) is not None:
+        copied.run(var.set, value.copy())
+    return copied
 
 
 def pack(context: Context | None) -> bytes:
@@ -113,7 +130,7 @@ def packed() -> bytes:
 def unpack(data: bytes) -> Context:
     """The inverse.  A variable whose module is not here, or whose value does not unpickle, is left out."""
     context = Context()
-    for module, name, pickled in pickle.loads(data):
+    for module, name, pickled, default in pickle.loads(data):
         with suppress(Exception, SystemExit):
             value = pickle.loads(pickled)
             if module == "decimal" and not name:
@@ -121,7 +138,7 @@ def unpack(data: bytes) -> Context:
             elif module == "numpy" and not name:
                 context.run(_set_errstate, value)
             else:
-                context.run(variable(module, name).set, value)
+                context.run(variable(module, name, *(pickle.loads(default) if default else ())).set, value)
     return context
 
 
@@ -150,25 +167,18 @@ def reduce(var: ContextVar[Any]) -> tuple[Callable[..., Any], tuple[Any, ...]] |
 
 def _handed_on(context: Context) -> Context:
     """A copy of this one's copy, without what cannot travel, and with a copy of what is changed in place."""
-    own: list[tuple[ContextVar[Any], Any]] = []
     is_whole = True
     for var, value in context.items():
-        known = _known.get(var)
-        if known is not None and known.value is value:
-            continue
-        if _is_decimal(var, value):
-            own.append((var, value))
-        elif not _travels(var, value):
+        if var is not _decimals[0] and not _is_decimal(var, value) and not _travels(var, value):
             is_whole = False
     if not is_whole:
         kept, context = context, Context()
         for var, value in kept.items():
-            if _is_decimal(var, value) or _travels(var, value):
+            if var is _decimals[0] or _travels(var, value):
                 context.run(var.set, value)
-    for var, value in own:
-        copied = value.copy()
-        copied.clear_flags()
-        context.run(var.set, copied)
+    decimals = _decimals[0]
+    if decimals is not None and (value := context.get(decimals)) is not None:
+        context.run(decimals.set, _without_flags(value))
     return context
 
 
@@ -211,10 +221,12 @@ def _packed(context: Context, var: ContextVar[Any], value: Any) -> Packed | None
         if said == Context().run(_errstate):
             return None
         return Packed("numpy", "", cloudpickle.dumps(said, protocol=5))
-    if any(default is value for default in _default_of(var)):
+    default = _default_of(var)
+    if any(one is value for one in default):
         return None
     data = known.data or _pickled(value)
-    return None if data is None else Packed(*known.where, data)
+    said = _pickled(default) if default and known.where[0] in MAINS else None
+    return None if data is None else Packed(*known.where, data, said or b"")
 
 
 def _pickled(value: Any) -> bytes | None:
@@ -243,10 +255,11 @@ def _where(var: ContextVar[Any]) -> tuple[str, str] | None:
                 return module, name
     if id(var) not in _named and len(sys.modules) != _searched:
         _searched = len(sys.modules)
-        for found, where in _variables_of_modules():
-            _named.setdefault(id(found), where)
-            _kept.append(found)
-    return _named.get(id(var))
+        for other, place in _variables_of_modules():
+            _named.setdefault(id(other), place)
+            _kept.append(other)
+    found = _named.get(id(var))
+    return None if found is None or found[0].partition(".")[0] in LOOPS else found
 
 
 _kept: list[ContextVar[Any]] = []
@@ -266,7 +279,10 @@ def _variables_of_modules() -> Iterator[tuple[ContextVar[Any], tuple[str, str]]]
 
 
 def _is_decimal(var: ContextVar[Any], value: Any) -> bool:
-    return var.name == _DECIMAL and hasattr(value, "clear_flags")
+    if var.name != _DECIMAL or not hasattr(value, "clear_flags"):
+        return False
+    _decimals[0] = var
+    return True
 
 
 def _without_flags(context: Any) -> Any:

@@ -294,8 +294,8 @@ class Bundles:
             try:
                 value = fast.isolation.run(call, function, args, kwargs) if fast.isolates else function(*args, **kwargs)
             finally:
-                if fast.isolates:
-                    fast.isolation.settle(call)
+                if fast.isolates and not hasattr(call, "_context"):
+                    fast.isolation.renew()
         except BaseException as error:  # whatever it raises is its outcome, SystemExit too
             fast.here.task = None
             self._keep(bundle, place, dump_error(bundle.spark.task.name, error))

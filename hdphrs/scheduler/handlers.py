@@ -49,6 +49,7 @@ CALL_TASKS: Final = frozenset(
     {
         "get",
         "Isolation.call",
+        "Isolation.run",
         "Hub._call",
         "Bundles._run",
         "TaskPort.run",

@@ -398,8 +398,8 @@ class Hub:
         except BaseException as error:  # whatever a task raises is its outcome, SystemExit too
             return error, None
         finally:
-            if fast.isolates:
-                fast.isolation.settle(future)
+            if fast.isolates and not hasattr(future, "_context"):
+                fast.isolation.renew()
             fast.here.task = None
 
     # ---- the node --------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ look at a flag.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import warnings
@@ -32,7 +33,10 @@ if TYPE_CHECKING:
 VARIABLES: Final = frozenset({"contextvars", "_contextvars", "decimal", "_decimal", "_pydecimal"})
 """Modules with which context variables can be set."""
 
-LOOPS: Final = frozenset({"asyncio", "_asyncio", "trio", "sniffio", "anyio", "curio"})
+HEARD: Final = "_hdphrs_is_heard"
+"""An attribute of `asyncio.events`, whose loops we hear of."""
+
+LOOPS: Final = frozenset({"trio", "sniffio", "anyio", "curio"})
 """Modules that say which event loop a thread runs."""
 
 STANDARD: Final = os.path.dirname(os.__file__) + os.sep
@@ -71,12 +75,15 @@ class Notice:
             return create(loader, spec)
 
         ExtensionFileLoader.create_module = create_module  # type: ignore[method-assign, assignment]
-        for name in (VARIABLES | LOOPS) & sys.modules.keys():
+        for name in (VARIABLES | LOOPS | {"asyncio"}) & sys.modules.keys():
             self.loads(name)
 
     def loads(self, name: str) -> None:
         """This module is about to be loaded."""
-        if name in LOOPS:
+        if name.startswith("asyncio"):
+            self.variables()
+            self._hear_of_loops()
+        elif name in LOOPS:
             self.loops()
         elif name in VARIABLES:
             self.variables()
@@ -100,6 +107,24 @@ class Notice:
 
         self._add("loops", Loop)
         self._add("thread-locals", ThreadLocals)
+
+    def _hear_of_loops(self) -> None:
+        """Have asyncio say when a loop runs or is set for the thread: most who load it do neither."""
+        events = sys.modules.get("asyncio.events")
+        if "loops" in self._aspects or not hasattr(events, "_set_running_loop") or hasattr(events, HEARD):
+            return
+        setattr(events, HEARD, True)
+        for name in ("_set_running_loop", "set_event_loop"):
+            setattr(events, name, self._telling(getattr(events, name)))
+
+    def _telling(self, setter: Callable[[Any], object]) -> Callable[[Any], object]:
+        @functools.wraps(setter)
+        def tell(loop: Any) -> object:
+            if loop is not None and "loops" not in self._aspects:
+                self.loops()
+            return setter(loop)
+
+        return tell
 
     def streams(self) -> None:
         """A standard stream is about to be replaced."""

@@ -373,6 +373,7 @@ def test_a_child_of_a_task_has_its_handlers_as_everywhere(here: tuple[Handlers, 
 CALLERS: dict[str, Callable[..., Any]] = {
     "get": fast.get,
     "Isolation.call": isolation.Isolation.call,
+    "Isolation.run": isolation.Isolation.run,
     "Hub._call": hub.Hub._call,
     "Bundles._run": bundles.Bundles._run,
     "TaskPort.run": port.TaskPort.run,
