@@ -140,10 +140,10 @@ def sequential() -> Iterator[None]:
     """
     if fast.here.task is not None:
         raise UsageError("sequential(): not inside a task; enter it in the program")
-    before, isolates = state.port, fast.isolates
     port = SequentialPort()
+    before = state.port, fast.isolation, fast.isolates
     port.take_over()
     try:
         yield
     finally:
-        fast.isolates, state.port = isolates, before
+        state.port, fast.isolation, fast.isolates = before

@@ -225,8 +225,8 @@ def _packed(context: Context, var: ContextVar[Any], value: Any) -> Packed | None
     if any(one is value for one in default):
         return None
     data = known.data or _pickled(value)
-    said = _pickled(default) if default and known.where[0] in MAINS else None
-    return None if data is None else Packed(*known.where, data, said or b"")
+    standard = _pickled(default) if default and known.where[0] in MAINS else None
+    return None if data is None else Packed(*known.where, data, standard or b"")
 
 
 def _pickled(value: Any) -> bytes | None:
