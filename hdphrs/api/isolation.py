@@ -46,8 +46,8 @@ class Isolation:
         self.nested: int = 0
         """Tasks on the running stack that have a context of their own."""
 
-    snapshot = staticmethod(snapshot)
-    pack = staticmethod(pack)
+    snapshot: Callable[[], Context] = staticmethod(snapshot)
+    pack: Callable[[Context | None], bytes] = staticmethod(pack)
 
     def run(
         self,

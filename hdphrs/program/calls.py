@@ -101,7 +101,7 @@ class Kind(Expectation):
         super().__init__()
         self._like = like
         if like is not None:
-            self.cost_s, self.bytes, self.calls = like.cost_s, like.bytes, like.calls
+            self.begin_like(like)
         self.name: str = name
         self.code: bytes = code
         self.function: bytes = function

@@ -92,6 +92,10 @@ class Expectation:
             self.cost_s += LAST * (min(cost_s, JUMP_MAX * max(self.cost_s, JUMP_S)) - self.cost_s)
         self.bytes = max(size, self.bytes - self.bytes // 4)
 
+    def begin_like(self, other: Expectation) -> None:
+        """What is known of other calls holds for these."""
+        self.cost_s, self.bytes, self.calls = other.cost_s, other.bytes, other.calls
+
     def jump(self) -> None:
         """A bundle takes longer than was expected."""
         self.cost_s = JUMP_MAX * max(self.cost_s, JUMP_S)
