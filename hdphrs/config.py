@@ -99,6 +99,9 @@ SEED_MAX = 2**53
 SEED_VARIABLE = "HDPHRS_SEED"
 """Gives the seed of a run for which --seed is not given."""
 
+CONTEXTS_VARIABLE = "HDPHRS_CONTEXTS"
+"""Set to 0, tasks share contexts, loops and streams with whatever runs in the same process (decision 49)."""
+
 DETECT_AFTER_S = 5.0
 """Silence of a peer that counts as its death (the paper's default)."""
 

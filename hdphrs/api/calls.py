@@ -47,6 +47,8 @@ def supervised_spawn(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwa
     future._parent = parent
     future._index = parent._spawned
     parent._spawned += 1
+    if fast.isolates:
+        future._context = fast.isolation.snapshot()
     fast.sparks.append(future)
     if fast.demand:
         state.port.export()

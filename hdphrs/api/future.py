@@ -21,6 +21,10 @@ place, so that the fast path stores it only once.
 
 `_parent` and `_index` are the task's path: they name it across re-execution, and are digested only on export.
 `_spawned` is how many children it has spawned; it is there once the task runs.
+
+As long as nothing has been set in this process that a task is to have for itself, a context variable or an event loop
+for instance, `isolates` is False, and a child in place simply runs in its parent's context.  From then on each spawn
+keeps the caller's context in `_context`, and each task runs in its own (`isolation.py`, decision 49).
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, ParamSpec, Type
 from hdphrs.errors import Cancelled, CannotTravelError
 
 if TYPE_CHECKING:
+    from hdphrs.api.isolation import Isolation
     from hdphrs.api.port import Port
 
 T = TypeVar("T")
@@ -70,10 +75,11 @@ class Future(Generic[T]):
     task.
     """
 
-    __slots__ = ("_content", "_function", "_index", "_parent", "_spawned", "_status")
+    __slots__ = ("_content", "_context", "_function", "_index", "_parent", "_spawned", "_status")
 
     _function: Callable[..., T] | None
     _content: Any
+    _context: Any
     _parent: Any
     _index: int
     _spawned: int
@@ -202,6 +208,14 @@ demand: object = False
 node."""
 
 
+isolates: bool = False
+"""Whether each task of this process is run in a context of its own, since something may have been set that it must not
+share; never False again."""
+
+isolation: Isolation = None  # type: ignore[assignment]
+"""Does that; set by whoever sets `isolates`, before."""
+
+
 class Keywords(partial[T]):
     """A call's function together with its keyword arguments; taken apart again when it travels."""
 
@@ -245,6 +259,8 @@ def spawn(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Fut
     future._parent = parent
     future._index = index = parent._spawned
     parent._spawned = index + 1
+    if isolates:
+        future._context = isolation.snapshot()
     sparks.append(future)
     if demand:
         state.port.export()
@@ -286,7 +302,10 @@ def get(future: Future[T]) -> T:
             future._spawned = 0
             now.task = future
             args = future._content
-            value = function(args[0]) if len(args) == 1 else function(*args)
+            if isolates:
+                value = isolation.run(future, function, args)
+            else:
+                value = function(args[0]) if len(args) == 1 else function(*args)
         except BaseException as error:
             future._content = error
             future._status = FAILED
@@ -298,6 +317,8 @@ def get(future: Future[T]) -> T:
             future._status = DONE
             return value
         finally:
+            if isolates and not hasattr(future, "_context"):
+                isolation.renew()
             now.ran += 1
             now.task = caller
     status = getattr(future, "_status", None)
@@ -306,6 +327,12 @@ def get(future: Future[T]) -> T:
     if status is FAILED:
         raise future._content
     return state.port.wait(future)
+
+
+def context_of(future: Future[Any]) -> bytes:
+    """The context of a task's spawn, as it travels; empty if there is nothing in it."""
+    context = getattr(future, "_context", None) if isolates else None
+    return b"" if context is None else isolation.pack(context)
 
 
 def take(future: Future[Any]) -> Callable[..., Any] | None:

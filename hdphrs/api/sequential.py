@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from hdphrs.api import future as fast
 from hdphrs.api.board import Board
@@ -21,6 +21,9 @@ from hdphrs.errors import UsageError
 from hdphrs.protocol.paths import PROGRAM_PATH, child_path
 from hdphrs.protocol.tasks import ROOT, NodeId
 
+if TYPE_CHECKING:
+    from hdphrs.api.isolation import Isolation
+
 T = TypeVar("T")
 
 
@@ -30,11 +33,19 @@ class SequentialPort:
     is_scheduler: bool = False
 
     def __init__(self) -> None:
+        from hdphrs.api.isolation import Isolation  # loads what a scheduler, which imports this module, may not need
+        from hdphrs.contexts.aspects import aspects
+
         self.roster: Roster = Roster([NodeInfo(ROOT, "localhost", 1)])
         self._board: Board[object] = Board()
         self._program = Indices()
         self._here = threading.local()
         """The running task of a thread: its path, and its indices."""
+        self.isolation: Isolation = Isolation(*aspects())
+
+    def take_over(self) -> None:
+        """From now on the tasks of this process run in here."""
+        fast.isolation, fast.isolates, state.port = self.isolation, True, self
 
     def spawn(
         self,
@@ -111,9 +122,11 @@ class SequentialPort:
     def _call(self, function: Callable[..., T], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> T:
         """Run a task that the running one, or the program, spawns."""
         outer = self._task()
+        if outer[1] is self._program:
+            self.isolation.aspects.rebase()  # the program's streams are those of its tasks
         self._here.task = self.topic(), Indices()
         try:
-            return function(*args, **kwargs)
+            return self.isolation.call(self.isolation.snapshot(), function, args, kwargs)
         finally:
             self._here.task = outer
 
@@ -127,9 +140,10 @@ def sequential() -> Iterator[None]:
     """
     if fast.here.task is not None:
         raise UsageError("sequential(): not inside a task; enter it in the program")
-    before = state.port
-    state.port = SequentialPort()
+    port = SequentialPort()
+    before = state.port, fast.isolation, fast.isolates
+    port.take_over()
     try:
         yield
     finally:
-        state.port = before
+        state.port, fast.isolation, fast.isolates = before

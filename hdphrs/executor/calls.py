@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from hdphrs.api import future as fast
+from hdphrs.api.apart import call_apart
 from hdphrs.api.memo import mark_skeleton
 from hdphrs.api.options import task
 from hdphrs.wire.capture import is_constant
@@ -37,7 +38,7 @@ def chunked(function: Callable[..., T]) -> Callable[[list[tuple[Any, ...]]], lis
 
 def run_chunk(function: Callable[..., T], calls: Iterable[tuple[Any, ...]]) -> list[T]:
     """The task: one chunk, call by call."""
-    return [function(*args) for args in calls]
+    return [call_apart(function, *args) for args in calls]
 
 
 class Initializer:

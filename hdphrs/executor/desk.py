@@ -26,6 +26,7 @@ from collections import deque
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from concurrent.futures._base import LOGGER
 from contextlib import suppress
+from contextvars import Context, copy_context
 from queue import SimpleQueue
 from time import monotonic
 from typing import Any, NamedTuple
@@ -51,6 +52,8 @@ class _Pending(NamedTuple):
     """Of the run that it is for."""
     number: int
     """The index of its task: when a call is handed over must not matter to what it draws."""
+    context: Context
+    """Of its submission: nor to what it sees."""
 
 
 class _UnderWay(NamedTuple):
@@ -122,7 +125,7 @@ class Desk:
             if self._closed:
                 raise RuntimeError("cannot schedule new futures after shutdown")
             self._move()
-            item = _Pending(future, call, self._lease, self._lease.port.take_index())
+            item = _Pending(future, call, self._lease, self._lease.port.take_index(), copy_context())
             try:
                 self._pending.append(item)
                 if len(self._pending) <= 1:  # else the desk is busy, or full
@@ -250,7 +253,7 @@ class Desk:
 
     def _hand_over(self) -> None:
         try:
-            future, call, taken, index = self._pending.popleft()
+            future, call, taken, index, context = self._pending.popleft()
         except IndexError:
             return  # cancelled a moment ago
         if not future.set_running_or_notify_cancel():
@@ -262,7 +265,7 @@ class Desk:
             taken.start()
             taken.port.check()
             function, args, kwargs = call if self._initializer is None else self._initializer.before(call)
-            task = taken.port.spawn(function, args, kwargs, None, index=index)
+            task = context.run(taken.port.spawn, function, args, kwargs, None, index=index)
         except BaseException as error:
             self._fail(future, error, taken)
             return

@@ -35,7 +35,7 @@ def main() -> None:
     os.environ.pop("PYTHONSAFEPATH", None)
     _, path, *arguments = sys.argv
     if os.environ.pop(SEQUENTIAL_VARIABLE, None):
-        state.port = SequentialPort()
+        SequentialPort().take_over()
     else:
         try:
             _watch_leash()

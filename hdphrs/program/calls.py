@@ -77,19 +77,31 @@ _PATH, _PAYLOAD = _FIELDS.index("path"), _FIELDS.index("payload")
 class Kind(Expectation):
     """Calls of one function, which are expected to take equally long."""
 
-    __slots__ = ("_packed", "chance", "code", "function", "name", "solitary", "supervised", "whole")
+    __slots__ = ("_like", "_packed", "chance", "code", "function", "name", "solitary", "supervised", "whole")
 
     def __init__(
-        self, name: str, code: bytes, function: bytes, supervised: bool, chance: bytes, *, alone: bool = False
+        self,
+        name: str,
+        code: bytes,
+        function: bytes,
+        supervised: bool,
+        chance: bytes,
+        *,
+        alone: bool = False,
+        like: Kind | None = None,
     ) -> None:
         """
         Args:
             code: the digest of the function.
             function: its pickle, if it travels inline.
-            chance: see `hdphrs.wire.code.CodeBook`.
+            chance: see `hdphrs.wire.code.CodeBook`, and the context of the calls (`code.with_context`).
             alone: each call is a task of its own, whatever it takes.
+            like: the same function in no context: what calls take is learnt for both, since contexts may be many.
         """
         super().__init__()
+        self._like = like
+        if like is not None:
+            self.begin_like(like)
         self.name: str = name
         self.code: bytes = code
         self.function: bytes = function
@@ -106,6 +118,11 @@ class Kind(Expectation):
         packed = self._packed.copy()
         packed[_PATH], packed[_PAYLOAD] = path, payload
         return packed
+
+    def learn(self, cost_s: float, size: int, calls: int = 1) -> None:
+        super().learn(cost_s, size, calls)
+        if self._like is not None:
+            self._like.learn(cost_s, size, calls)
 
     def fit(self, share: int) -> int:
         return 1 if self.solitary is self else super().fit(share)

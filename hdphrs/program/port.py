@@ -21,6 +21,7 @@ from hdphrs.api.options import options_of, options_of_task, use
 from hdphrs.api.places import NodeInfo, Roster
 from hdphrs.api.port import NOT_OURS, Bell, Port, attached, owner_of
 from hdphrs.api.seeds import Indices
+from hdphrs.contexts.travel import packed
 from hdphrs.errors import Cancelled, HdphrsError, RootLostError, StartError, UsageError
 from hdphrs.program.calls import ARRIVED, HERE, CallFuture, Calls, Kind
 from hdphrs.program.listener import Listener
@@ -32,7 +33,7 @@ from hdphrs.protocol.tasks import FAIR, KEEN, ROOT, NodeId, Task
 from hdphrs.room import start_thread
 from hdphrs.wire import local
 from hdphrs.wire.bundle import SMALL, WHOLE_BYTES_MIN
-from hdphrs.wire.code import CodeBook
+from hdphrs.wire.code import CodeBook, with_context
 from hdphrs.wire.items import pack_task
 from hdphrs.wire.reloads import reloads
 from hdphrs.wire.values import arguments_of, dump_arguments, load_packed
@@ -100,7 +101,7 @@ class ProgramPort:
         self._sender = Sender(link, self._calls, self._listener, self._tidy, self._lose)
         reloads.notice()
         self._book = CodeBook(lambda digest, data: self._sender.post([local.CODE, digest, data]))
-        self._kinds: dict[tuple[bytes, bytes, bool], Kind] = {}
+        self._kinds: dict[tuple[bytes, bytes, bool, bytes], Kind] = {}
         self._is_disturbed = False
         """A signal handler has raised in the midst of something."""
         self._reader = Reader(
@@ -175,12 +176,12 @@ class ProgramPort:
         kwargs = {**keywords, **kwargs} if keywords else kwargs
         if self._ledger or (use.begun and options_of(called) is not None):
             return self._send(self._encode(called, args, kwargs, supervised, index))
-        chance = self._book.chance or self.key()
-        kind = self._kind_of(called, self._reliable if supervised is None else supervised)
+        self._book.chance or self.key()
+        kind = self._kind_of(called, self._reliable if supervised is None else supervised, packed())
         future: CallFuture[T] = CallFuture()
         if not kwargs and SMALL.issuperset(map(type, args)):
             future._arguments = args
-        elif len(payload := dump_arguments(kind.name, args, kwargs, chance, kind.function)) < WHOLE_BYTES_MIN:
+        elif len(payload := dump_arguments(kind.name, args, kwargs, kind.chance, kind.function)) < WHOLE_BYTES_MIN:
             future._arguments = arguments_of(kind.code, payload)
         else:
             kind = kind.whole
@@ -378,16 +379,17 @@ class ProgramPort:
             raise UsageError(NOT_OURS)
         return owner
 
-    def _kind_of(self, function: Callable[..., Any], supervised: bool) -> Kind:
+    def _kind_of(self, function: Callable[..., Any], supervised: bool, context: bytes = b"") -> Kind:
         code, data = self._book.known_code_of(function) or self._book.code_of(name_of(function), function)
         inline = b"" if code else data
-        kind = self._kinds.get((code, inline, supervised))
+        kind = self._kinds.get((code, inline, supervised, context))
         if kind is None:
             if len(self._kinds) >= KINDS_MAX:
                 self._kinds.clear()
-            kind = self._kinds[code, inline, supervised] = Kind(
-                name_of(function), code, inline, supervised, self._book.chance
-            )
+            like = self._kind_of(function, supervised) if context else None
+            said = with_context(self._book.chance, context)
+            kind = Kind(name_of(function), code, inline, supervised, said, like=like)
+            self._kinds[code, inline, supervised, context] = kind
         return kind
 
     def _encode(
@@ -402,7 +404,7 @@ class ProgramPort:
     ) -> Task:
         self.key()
         name = name_of(function)
-        code, payload = self._book.encode(name, function, args, kwargs)
+        code, payload = self._book.encode(name, function, args, kwargs, packed())
         path = child_path(PROGRAM_PATH, index)
         supervised = self._reliable if supervised is None else supervised
         memo = self._memo(function, code, payload, args, kwargs, path) if self._ledger else b""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from hdphrs.api import future as fast
-from hdphrs.api.future import AWAY, DONE, Future, Keywords, name_of
+from hdphrs.api.future import AWAY, DONE, Future, Keywords, context_of, name_of
 from hdphrs.api.options import options_of, use
 from hdphrs.api.places import Roster
 from hdphrs.errors import CannotTravelError
@@ -36,7 +36,7 @@ from hdphrs.wire.bundle import (
     share_of,
     unpack_answer,
 )
-from hdphrs.wire.code import CodeBook
+from hdphrs.wire.code import CodeBook, with_context
 from hdphrs.wire.items import unpack_outcome
 from hdphrs.wire.page import NOTHING, Reading, label
 from hdphrs.wire.values import dump_arguments
@@ -220,7 +220,7 @@ class Gatherer:
         arguments: list[Arguments] = []
         size = 0
         for future in group if len(group) > 1 else ():
-            packed = self._arguments(future._content)
+            packed = self._arguments(future._content, context_of(future))
             if packed is None:
                 yield Away([future], expected), function
                 continue
@@ -236,12 +236,12 @@ class Gatherer:
             for future in together if len(group) > 1 else group:
                 yield Away([future], expected), function
 
-    def _arguments(self, args: tuple[Any, ...]) -> Arguments | None:
+    def _arguments(self, args: tuple[Any, ...], context: bytes) -> Arguments | None:
         """Those of one call of a bundle; None if they are not for one."""
         if SMALL.issuperset(map(type, args)):
             return args
         try:
-            payload = dump_arguments("", args, {}, self._book.chance)
+            payload = dump_arguments("", args, {}, with_context(self._book.chance, context))
         except CannotTravelError:
             return None
         return bytes(payload) if len(payload) < WHOLE_BYTES_MIN else None
@@ -256,9 +256,8 @@ class Gatherer:
         first = futures[0]
         parent = path_of(first._parent)
         code, data = self._book.code_of(name_of(function), function)
-        calls = Calls(
-            parent, [future._index for future in futures], b"" if code else data, self._book.chance, arguments
-        )
+        said = with_context(self._book.chance, context_of(first))
+        calls = Calls(parent, [future._index for future in futures], b"" if code else data, said, arguments)
         supervised = self._reliable if first.supervised is None else first.supervised
         task = Task(name_of(function), bundle_path(parent, first._index), code, pack_calls(calls), supervised)
         return Away(futures, expected, task, calls)
@@ -269,5 +268,7 @@ def _fit(expected: Expectation | None, share: int) -> int:
 
 
 def _are_alike(future: Future[Any], other: Future[Any]) -> bool:
-    """Whether they have one parent, and are supervised in the same way."""
-    return future._parent is other._parent and type(future) is type(other)
+    """Whether they have one parent, are supervised in the same way, and get the same context."""
+    if future._parent is not other._parent or type(future) is not type(other):
+        return False
+    return not fast.isolates or context_of(future) == context_of(other)

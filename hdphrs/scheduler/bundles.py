@@ -25,7 +25,7 @@ to answer (`_settle`).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from time import perf_counter
@@ -40,15 +40,18 @@ from hdphrs.protocol.tasks import PROGRAM, Outcome, Piece, Spark, Verdict
 from hdphrs.scheduler.answers import DATA
 from hdphrs.scheduler.assigned import Assigned, Copy, Root, undecoded
 from hdphrs.scheduler.meter import Account, Meter
+from hdphrs.scheduler.notice import notice
 from hdphrs.wire import local
 from hdphrs.wire.bundle import RETURNED, SMALL, Answer, Calls, is_bundle, pack_answer, unpack_calls
-from hdphrs.wire.code import CodeBook, CodeShelf
+from hdphrs.wire.code import CodeBook, CodeShelf, parted
 from hdphrs.wire.items import pack_outcome, pack_piece, unpack_outcome
 from hdphrs.wire.pickling import dump_plain
 from hdphrs.wire.values import PAYLOAD_BYTES_MAX, dump_error, dump_result
 
 OVERDUE_S = 40e-3
 """A bundle that has run for so long gives back what it has not begun."""
+
+NO_KEYWORDS: Mapping[str, Any] = {}
 
 OUTCOME_BYTES_MAX = 1 << 20
 """And one whose outcomes have become so many bytes."""
@@ -60,6 +63,7 @@ class Bundle(Assigned):
     __slots__ = (
         "begun",
         "calls",
+        "context",
         "cost_s",
         "finished",
         "function",
@@ -81,6 +85,8 @@ class Bundle(Assigned):
         super().__init__(serial, spark)
         self.begun: bool = False
         self.calls: Calls = Calls(b"", (), b"", b"", ())
+        self.context: bytes = b""
+        """That of its calls, packed."""
         self.function: Callable[..., Any] | None = None
         """None if it travels inline: each call gets its own."""
         self.unstarted: deque[int] = deque()
@@ -264,7 +270,7 @@ class Bundles:
         except CannotTravelError as refusal:
             self._reply(bundle, dump_error(task.name, refusal), 0)
             return False
-        self._book.chance = calls.chance
+        self._book.chance, bundle.context = parted(calls.chance)
         count = len(calls.indices)
         bundle.values = [None] * count
         bundle.left = dict.fromkeys(range(count))
@@ -279,12 +285,17 @@ class Bundles:
         function, arguments = bundle.function, bundle.calls.arguments[place]
         try:
             if function is not None and type(arguments) is tuple:
-                fast.here.task = call
-                value = function(*arguments)
+                args, kwargs = arguments, NO_KEYWORDS
             else:
                 function, args, kwargs = self._decode(bundle, place)
-                fast.here.task = call
-                value = function(*args, **kwargs)
+            if bundle.context:
+                call._context = notice.received(bundle.context)
+            fast.here.task = call
+            try:
+                value = fast.isolation.run(call, function, args, kwargs) if fast.isolates else function(*args, **kwargs)
+            finally:
+                if fast.isolates and not hasattr(call, "_context"):
+                    fast.isolation.renew()
         except BaseException as error:  # whatever it raises is its outcome, SystemExit too
             fast.here.task = None
             self._keep(bundle, place, dump_error(bundle.spark.task.name, error))

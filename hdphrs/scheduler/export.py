@@ -14,7 +14,7 @@ from time import thread_time
 from typing import Any
 
 from hdphrs.api import future as fast
-from hdphrs.api.future import AWAY, FAILED, Future, name_of, take, unfold
+from hdphrs.api.future import AWAY, FAILED, Future, context_of, name_of, take, unfold
 from hdphrs.api.memo import Wish, wish_of
 from hdphrs.api.options import options_of, options_of_task, use
 from hdphrs.api.places import Roster
@@ -147,7 +147,7 @@ class Exporter:
     def _encode_lone(self, future: Future[Any], function: Callable[..., Any]) -> Task | None:
         """The task of a spark that leaves alone; None if it cannot, and its future is full of that."""
         try:
-            return self._encode(function, future._content, path_of(future), future.supervised)
+            return self._encode(function, future._content, path_of(future), future.supervised, context_of(future))
         except (CannotTravelError, UsageError) as error:
             future._content = error
             future._status = FAILED
@@ -162,18 +162,22 @@ class Exporter:
             CannotTravelError: function or arguments do not pickle.
         """
         with self._exclusive:
-            task = self._encode(function, args, path, supervised, is_placed=True)
             future: Future[Any] = Future()
             future._function = None
+            if fast.isolates:
+                future._context = fast.isolation.snapshot()
+            task = self._encode(function, args, path, supervised, context_of(future), is_placed=True)
             self._tell([local.PLACE, self._send_away(Away([future], None), task), node, pack_task(task)])
             return future
 
-    def check(self, function: Callable[..., Any], args: tuple[Any, ...], path: bytes) -> bytes | None:
+    def check(
+        self, function: Callable[..., Any], args: tuple[Any, ...], path: bytes, context: bytes = b""
+    ) -> bytes | None:
         """The digest of a call, by which a piece knows it again; None if it does not pickle."""
         function, kwargs = unfold(function)
         with self._exclusive:
             try:
-                code, payload = self._book.encode(name_of(function), function, args, kwargs)
+                code, payload = self._book.encode(name_of(function), function, args, kwargs, context)
             except CannotTravelError:
                 return None
             return check_of(code, payload, self._memo(function, code, payload, args, kwargs, path))
@@ -280,12 +284,13 @@ class Exporter:
         args: tuple[Any, ...],
         path: bytes,
         supervised: bool | None,
+        context: bytes,
         *,
         is_placed: bool = False,
     ) -> Task:
         name = name_of(function)
         function, kwargs = unfold(function)
-        code, payload = self._book.encode(name, function, args, kwargs)
+        code, payload = self._book.encode(name, function, args, kwargs, context)
         supervised = self._reliable if supervised is None else supervised
         memo = self._memo(function, code, payload, args, kwargs, path)
         options = options_of_task(function, self._roster, is_placed=is_placed)

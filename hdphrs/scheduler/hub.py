@@ -42,6 +42,7 @@ from hdphrs.scheduler.links import Links
 from hdphrs.scheduler.mail import Mail
 from hdphrs.scheduler.meter import Meter, Share
 from hdphrs.scheduler.note import Noter, plain
+from hdphrs.scheduler.notice import notice
 from hdphrs.scheduler.port import TaskPort
 from hdphrs.scheduler.reuse import Reuse
 from hdphrs.scheduler.stacks import Stacks
@@ -326,6 +327,8 @@ class Hub:
             before = self._line.unpickle(ARGUMENTS)
             try:
                 function, args, kwargs = self._shelf.decode(task.name, task.code, task.payload)
+                if self._shelf.context:
+                    future._context = notice.received(self._shelf.context)
             finally:
                 self._line.unpickle(before)
         except CannotTravelError as refusal:
@@ -389,10 +392,14 @@ class Hub:
         future._spawned = 0
         fast.here.task = future
         try:
+            if fast.isolates:
+                return None, fast.isolation.run(future, function, args, kwargs)
             return None, function(*args, **kwargs)
         except BaseException as error:  # whatever a task raises is its outcome, SystemExit too
             return error, None
         finally:
+            if fast.isolates and not hasattr(future, "_context"):
+                fast.isolation.renew()
             fast.here.task = None
 
     # ---- the node --------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from sys import getsizeof
 from typing import Any, NamedTuple
 
 from hdphrs.api import future as fast
-from hdphrs.api.future import Future, name_of
+from hdphrs.api.future import Future, context_of, name_of
 from hdphrs.api.memo import Wish, wish_of
 from hdphrs.config import LEDGER_PIECE_BYTE_COST_S, LEDGER_PIECE_COST_S, PIECE_BYTE_COST_S, PIECE_COST_S
 from hdphrs.protocol.tasks import Piece, Verdict
@@ -175,7 +175,7 @@ class Keeper:
         if outcome.verdict is not Verdict.VALUE or worth_s < self._byte_cost_s * len(outcome.data):
             return None
         path = path_of(future)
-        check = self._check(function, future._content, path)
+        check = self._check(function, future._content, path, context_of(future))
         if check is None:
             return None
         piece = Piece(path, check, outcome)
@@ -189,7 +189,7 @@ class Keeper:
         Many pieces in a row are made faster than one after each task of milliseconds (decision 9), and those that are
         covered by then are not made at all.
         """
-        if not all(map(_stays, (value, *future._content))):
+        if not all(map(_stays, (value, *future._content))) or context_of(future):
             return None
         check = self._check_later(function, future._content, wish)
         if check is None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, NoReturn, TypeVar
 
 from hdphrs.api import future as fast
-from hdphrs.api.future import AWAY, DONE, FAILED, Future, name_of
+from hdphrs.api.future import AWAY, DONE, FAILED, Future, context_of, name_of
 from hdphrs.api.options import use
 from hdphrs.api.places import Roster
 from hdphrs.api.port import Bell
@@ -104,10 +104,14 @@ class TaskPort:
         """The future of a task that was to be placed, if it is among the pieces of the running one."""
         root = self._turn.root
         piece = None if root is None or root.reuse is None else root.reuse.find(path)
-        if piece is None or self._exporter.check(function, args, path) != piece.check:
+        if piece is None:
             return None
         future: Future[T] = Future()
         future._function = None
+        if fast.isolates:
+            future._context = fast.isolation.snapshot()
+        if self._exporter.check(function, args, path, context_of(future)) != piece.check:
+            return None
         future._parent = fast.here.task
         self._exporter.fill(future, piece.outcome, label(Reading.VALUE, path, name_of(function)))
         self._meter.credit(future, piece.outcome.cost_s)

@@ -24,6 +24,7 @@ from io import FileIO
 from typing import NoReturn
 
 from hdphrs.api import future as fast
+from hdphrs.config import CONTEXTS_VARIABLE
 from hdphrs.scheduler.streams import forgiving
 from hdphrs.wire.files import out_of_the_way
 from hdphrs.wire.local import Link
@@ -130,6 +131,7 @@ def _serve(words: Sequence[str], path: Sequence[str]) -> NoReturn:
     if int(memory):
         limit_memory(int(memory))
     from hdphrs.scheduler.hub import Hub  # takes long, if this process was not forked
+    from hdphrs.scheduler.notice import notice
     from hdphrs.wire.stand_in import receiver
 
     links = [socket.socket(fileno=out_of_the_way(int(descriptor))) for descriptor in (work, control)]
@@ -156,4 +158,6 @@ def _serve(words: Sequence[str], path: Sequence[str]) -> NoReturn:
     fast.state.port = hub.port
     hub.voice.install(out=int(voice) > 1, err=int(voice) > 0)
     fast.demand = shared.flags
+    if os.environ.get(CONTEXTS_VARIABLE) != "0":
+        notice.install()
     hub.serve()

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any
 
-from hdphrs.api.future import DONE, FAILED, Future, name_of, take
+from hdphrs.api.future import DONE, FAILED, Future, context_of, name_of, take
 from hdphrs.api.memo import Wish
 from hdphrs.protocol.paths import child_path
 from hdphrs.protocol.tasks import Orphan, Outcome, Piece, Spark
@@ -18,8 +18,8 @@ from hdphrs.scheduler.note import plain
 from hdphrs.wire.page import Reading, label
 from hdphrs.wire.values import load_outcome
 
-Check = Callable[[Callable[..., Any], tuple[Any, ...], bytes], bytes | None]
-"""The digest of a call at a path, as pieces have it; None if the call does not pickle."""
+Check = Callable[[Callable[..., Any], tuple[Any, ...], bytes, bytes], bytes | None]
+"""The digest of a call at a path and in a context, as pieces have it; None if the call does not pickle."""
 
 Later = Callable[[bytes], bytes]
 """That of one call, for which only the path is missing."""
@@ -69,7 +69,7 @@ class Reuse:
         elif isinstance(piece, Orphan):
             return True
         elif (function := take(future)) is not None:
-            if self._check(plain(function), future._content, path) == piece.check:
+            if self._check(plain(function), future._content, path, context_of(future)) == piece.check:
                 self._fill(future, piece.outcome, label(Reading.VALUE, path, name_of(function)))
                 self._credit(future, piece.outcome.cost_s)
                 self.used += 1

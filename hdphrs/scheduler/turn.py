@@ -107,7 +107,10 @@ class Turn:
         if self._timers.calls:
             self._helper.hurry()
         self.enter(None, None)
+        own = fast.isolation.suspend() if fast.isolates else None
         self._stacks.suspend()
+        if fast.isolates:
+            fast.isolation.resume(own)
         fast.here.task, root, account, sample = task
         self.enter(root, account)
         self._line.unpickle(label)

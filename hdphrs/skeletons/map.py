@@ -12,6 +12,7 @@ from itertools import chain
 from typing import TypeVar
 
 import hdphrs.skeletons.strategy as strategy  # not from the package, which loads all of them
+from hdphrs.api.apart import call_apart
 from hdphrs.api.memo import mark_skeleton
 from hdphrs.skeletons.arguments import check_callable, check_grain, check_items
 from hdphrs.skeletons.collect import collect
@@ -108,7 +109,7 @@ class MapSliced(Skeleton):
 
 def map_slice(function: Callable[[A], B], items: list[A]) -> list[B]:
     """The task: some items, one by one."""
-    return [function(item) for item in items]
+    return [call_apart(function, item) for item in items]
 
 
 par_map: Map = Map("par_map", strategy.lazy)

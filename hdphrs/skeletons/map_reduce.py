@@ -14,6 +14,7 @@ from itertools import accumulate, chain
 from typing import TypeVar
 
 import hdphrs.skeletons.strategy as strategy  # not from the package, which loads all of them
+from hdphrs.api.apart import call_apart
 from hdphrs.api.memo import mark_skeleton
 from hdphrs.errors import UsageError
 from hdphrs.skeletons.arguments import check_callable, check_count, check_grain, check_items
@@ -172,7 +173,7 @@ SCAN_CHUNKS = 64
 
 def map_fold(function: Callable[[A], B], combine: Callable[[B, B], B], items: Sequence[A]) -> B:
     """The task: some items, at least one of them, mapped and combined."""
-    return reduce(combine, map(function, items))
+    return reduce(combine, map(partial(call_apart, function), items))
 
 
 def scan_chunk(combine: Callable[[A, A], A], items: Sequence[A]) -> list[A]:

@@ -92,6 +92,10 @@ class Expectation:
             self.cost_s += LAST * (min(cost_s, JUMP_MAX * max(self.cost_s, JUMP_S)) - self.cost_s)
         self.bytes = max(size, self.bytes - self.bytes // 4)
 
+    def begin_like(self, other: Expectation) -> None:
+        """What is known of other calls holds for these."""
+        self.cost_s, self.bytes, self.calls = other.cost_s, other.bytes, other.calls
+
     def jump(self) -> None:
         """A bundle takes longer than was expected."""
         self.cost_s = JUMP_MAX * max(self.cost_s, JUMP_S)
@@ -114,7 +118,8 @@ class Calls(NamedTuple):
     function: bytes
     """Pickled, if it travels inline."""
     chance: bytes
-    """See `hdphrs.wire.code.CodeBook`; arguments that are pickled already hold it too."""
+    """See `hdphrs.wire.code.CodeBook`, and the context that they all have (`code.with_context`); arguments that are
+    pickled already hold both too."""
     arguments: Sequence[Arguments]
 
     def path(self, place: int) -> bytes:

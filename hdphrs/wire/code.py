@@ -53,6 +53,9 @@ from hdphrs.wire.values import arguments_of, dump_arguments, load_call, load_pay
 INLINE = b""
 """The digest of a task whose function travels in its payload."""
 
+CHANCE_BYTES = 18
+"""Of `CodeBook.chance`, in front of a context."""
+
 INLINE_BYTES_MAX = 256 << 10
 """A larger closure is registered as code if it is spawned again."""
 
@@ -67,6 +70,17 @@ SHELVED_INLINE_MAX = 256
 
 SHELVED_INLINE_BYTES_MAX = 16 << 10
 """Larger ones are unpickled each time."""
+
+
+def with_context(chance: bytes, context: bytes) -> bytes:
+    """What travels with a call beside its arguments: chance, and the packed context of its spawn, if there is one."""
+    return chance.ljust(CHANCE_BYTES, b"\0") + context if context else chance
+
+
+def parted(said: bytes) -> tuple[bytes, bytes]:
+    """The inverse: chance, and context."""
+    chance, context = said[:CHANCE_BYTES], said[CHANCE_BYTES:]
+    return (chance if any(chance) else b""), context
 
 
 class Known(NamedTuple):
@@ -119,18 +133,27 @@ class CodeBook:
         self._pages: dict[int, _Page] = {}
 
     def encode(
-        self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self,
+        name: str,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        context: bytes = b"",
     ) -> tuple[bytes, Payload]:
         """The call as (code digest, payload).
+
+        Args:
+            context: that of its spawn, packed.
 
         Raises:
             CannotTravelError: function or arguments do not pickle, or are too large; the message names the task and
                 the culprit.
         """
         digest, data = self.code_of(name, function)
+        said = with_context(self.chance, context)
         if digest:
-            return digest, dump_arguments(name, args, kwargs, self.chance)
-        return INLINE, dump_arguments(name, args, kwargs, self.chance, data)
+            return digest, dump_arguments(name, args, kwargs, said)
+        return INLINE, dump_arguments(name, args, kwargs, said, data)
 
     def code_of(self, name: str, function: Callable[..., Any]) -> tuple[bytes, bytes]:
         """The function as (code digest, nothing that is of use), or else as (`INLINE`, its pickle).
@@ -258,6 +281,8 @@ class CodeShelf:
     """The functions that this process can run."""
 
     def __init__(self, book: CodeBook) -> None:
+        self.context: bytes = b""
+        """Of the call that was decoded last, packed."""
         self._book = book
         self._taught: dict[bytes, Payload] = {}
         self._functions: dict[bytes, Callable[..., Any]] = {}
@@ -285,10 +310,11 @@ class CodeShelf:
         except BaseException as error:
             raise CannotTravelError(f"task {name} does not unpickle here: {reason(error)}") from error
         if type(arguments) is list:
-            args, kwargs, self._book.chance = arguments
-            return function, args, kwargs
-        *_, self._book.chance = arguments
-        return function, arguments[:-1], {}
+            args, kwargs, said = arguments
+        else:
+            args, kwargs, said = arguments[:-1], {}, arguments[-1]
+        self._book.chance, self.context = (said, b"") if len(said) <= CHANCE_BYTES else parted(said)
+        return function, args, kwargs
 
     def function(self, name: str, digest: bytes) -> Callable[..., Any]:
         """The function behind a digest.
@@ -304,8 +330,9 @@ class CodeShelf:
     def _unpack(self, digest: bytes) -> Callable[..., Any]:
         limit, path, data, reloaded = msgpack.unpackb(bytes(self._taught[digest]))
         self._book.recursion_limit = max(self._book.recursion_limit, limit)
-        # A spawned call takes three frames (function, get, and the C stack's counter) where a plain one takes one.
-        sys.setrecursionlimit(max(sys.getrecursionlimit(), 3 * limit + 1000))
+        # A spawned call takes four frames (function, get, its isolation, and the C stack's counter) where a plain one
+        # takes one.
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), 4 * limit + 1000))
         extend_path(path)
         reloads.apply(reloaded)
         function: Callable[..., Any] = loads(data)

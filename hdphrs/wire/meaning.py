@@ -15,7 +15,6 @@ import functools
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from contextvars import ContextVar
 from hashlib import blake2b
 from types import (
     BuiltinFunctionType,
@@ -36,7 +35,7 @@ from hdphrs.wire.capture import _cells, _codes, _global_names
 from hdphrs.wire.modules import OURS, UnknownMeaningError, installed_as, source_of
 from hdphrs.wire.pickling import PICKLE_PROTOCOL, PLAIN, Cached, by_reference
 from hdphrs.wire.signals import came_between
-from hdphrs.wire.well_known import reduce_known
+from hdphrs.wire.well_known import is_variable, reduce_known
 
 FORM: Final = 2
 """Raised with every change of what is digested."""
@@ -192,7 +191,7 @@ class _Meaning:
 
     def _object(self, value: Any) -> None:
         kind = type(value)
-        known = None if kind is ContextVar else reduce_known(value, is_global=False)
+        known = None if is_variable(kind) else reduce_known(value, is_global=False)
         if known is not None:
             self._many("known", known[:3])
         elif kind is list:

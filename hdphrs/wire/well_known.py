@@ -9,7 +9,6 @@ own; as arguments they would lose what they are for, so they are made anew only 
 
 from __future__ import annotations
 
-import contextvars
 import copyreg
 import functools
 import struct
@@ -49,8 +48,8 @@ def reduce_known(value: Any, *, is_global: bool) -> tuple[Any, ...] | None:
         return _make_dispatch_method, (value.func, _registered(value.dispatcher))
     if kind is NewType and value.__module__ in _MAINS:
         return _make_new_type, (value.__name__, value.__supertype__)
-    if kind is contextvars.ContextVar:
-        return _make_variable, (value.name, *_default_of(value))
+    if is_variable(kind):
+        return _reduce_variable(value)
     if kind is weakref.WeakKeyDictionary or kind is weakref.WeakValueDictionary:
         return kind, (dict(value),)
     if not is_global:
@@ -116,15 +115,22 @@ def _make_new_type(name: str, supertype: Any) -> Any:
     return made
 
 
-def _default_of(variable: contextvars.ContextVar[Any]) -> tuple[Any, ...]:
-    try:
-        return (contextvars.Context().run(variable.get),)
-    except LookupError:
-        return ()
+def is_variable(kind: type) -> bool:
+    """Whether these are context variables.  (Told by name: a scheduler notices when what has them is loaded.)"""
+    return kind.__name__ == "ContextVar" and kind.__module__ == "_contextvars"
 
 
-def _make_variable(name: str, *default: Any) -> contextvars.ContextVar[Any]:
-    return contextvars.ContextVar(name, default=default[0]) if default else contextvars.ContextVar(name)
+def _reduce_variable(variable: Any) -> tuple[Any, ...]:
+    """By its name, where others find it; else another one takes its place."""
+    from hdphrs.contexts import travel  # not before there is a variable: a scheduler notices when that is loaded
+
+    return travel.reduce(variable) or (_make_variable, (variable.name, *travel.default_of(variable)))
+
+
+def _make_variable(name: str, *default: Any) -> Any:
+    from contextvars import ContextVar
+
+    return ContextVar(name, default=default[0]) if default else ContextVar(name)
 
 
 def _is_dispatch(function: FunctionType) -> bool:

@@ -15,12 +15,12 @@ import pytest
 
 from hdphrs import get, spawn, spawn_at
 from hdphrs.api import future as fast
-from hdphrs.api import waiting
+from hdphrs.api import isolation, waiting
 from hdphrs.api.future import Future
-from hdphrs.errors import CannotTravelError
+from hdphrs.errors import CannotTravelError, UsageError
 from hdphrs.protocol.tasks import ROOT
-from hdphrs.scheduler import bundles, handlers, hub, note, port, strands
-from hdphrs.scheduler.handlers import CALL_TASKS, HELD_MAX, Handlers, is_of_a_task
+from hdphrs.scheduler import alarms, bundles, handlers, hub, note, port, strands
+from hdphrs.scheduler.handlers import CALL_TASKS, Handlers, is_of_a_task
 from hdphrs.wire import local
 from hdphrs.wire.items import pack_outcome
 from hdphrs.wire.signals import handling
@@ -107,6 +107,10 @@ def strikes_itself() -> list[str]:
     for function in (strike, signal.raise_signal):
         try:
             get(spawn(function, signal.SIGUSR1))
+            seen.append("the child has ended")
+            deadline_s = monotonic() + DEADLINE_S
+            while monotonic() < deadline_s:
+                pass
         except LateError as error:
             seen.append(repr(error))
     return seen
@@ -193,9 +197,9 @@ def test_handler_that_raises_while_nothing_runs_is_one_line(node: FakeNode) -> N
     assert node.result()[1:] == (True, 49)
 
 
-def test_handler_raises_at_once_in_the_code_of_its_task_and_of_what_that_has_spawned(node: FakeNode) -> None:
+def test_handler_raises_in_the_code_of_its_task_and_not_of_what_that_has_spawned(node: FakeNode) -> None:
     node.start(strikes_itself)
-    assert node.result()[1:] == (True, 2 * [f"LateError({signal.SIGUSR1:d})"])
+    assert node.result()[1:] == (True, 2 * ["the child has ended", f"LateError({signal.SIGUSR1:d})"])
 
 
 def test_handler_that_raises_in_the_midst_of_a_print_raises_soon_in_the_code_of_its_task(
@@ -247,7 +251,9 @@ def here() -> Iterator[tuple[Handlers, set[Future[Any]]]]:
     one.install()
     yield one, ended
     signal.signal, signal.getsignal, handler, handling.waits = kept
-    for number in (signal.SIGUSR1, handlers.AGAIN):
+    signal.setitimer, signal.getitimer, signal.alarm = alarms._setitimer, alarms._getitimer, alarms._alarm
+    signal.alarm(0)
+    for number in (signal.SIGUSR1, signal.SIGALRM, handlers.AGAIN):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, handler)
     fast.here.task = None
@@ -266,35 +272,94 @@ def in_our_code() -> None:
     exec(source, {})
 
 
-def test_what_is_held_is_bounded_and_dropped_when_its_task_ends(
+def test_signal_is_held_once_and_dropped_when_its_task_ends(
     here: tuple[Handlers, set[Future[Any]]], capfd: pytest.CaptureFixture[str]
 ) -> None:
     one, ended = here
     owner = fast.here.task = assigned(1)
     signal.signal(signal.SIGUSR1, alarm)
     fast.here.task = assigned(2)
-    for _ in range(HELD_MAX + 1):
+    for _ in range(3):
         in_our_code()
-    assert len(one.held) == HELD_MAX
-    assert capfd.readouterr().err.count("hdphrs: dropped") == 1
+    assert one.held == [(owner, signal.SIGUSR1)]
     one.check()
     ended.add(owner)
     one.look()
     assert one.held == []
-    assert capfd.readouterr().err.count("hdphrs: dropped") == HELD_MAX
+    assert capfd.readouterr().err.count("hdphrs: dropped SIGUSR1") == 1
 
 
-def test_handler_of_a_task_that_has_ended_raises_in_whichever_runs(here: tuple[Handlers, set[Future[Any]]]) -> None:
-    one, ended = here
+def test_what_the_handler_of_a_task_that_has_ended_raises_is_dropped(
+    here: tuple[Handlers, set[Future[Any]]], capfd: pytest.CaptureFixture[str]
+) -> None:
+    _, ended = here
     owner = fast.here.task = assigned(1)
     signal.signal(signal.SIGUSR1, alarm)
     ended.add(owner)
     fast.here.task = assigned(2)
-    with pytest.raises(LateError):
-        get(child_of(assigned(2), strike, signal.SIGUSR1))
+    get(child_of(assigned(2), strike, signal.SIGUSR1))
     in_our_code()
+    assert capfd.readouterr().err.count("hdphrs: dropped what a signal handler has raised") == 2
+
+
+def test_each_of_two_tasks_has_its_own_handler_and_neither_sees_that_of_the_other(
+    here: tuple[Handlers, set[Future[Any]]],
+) -> None:
+    one, _ = here
+    seen: list[str] = []
+    tasks = [assigned(1), assigned(2)]
+    for name, task in zip("ab", tasks, strict=True):
+        fast.here.task = task
+        assert signal.signal(signal.SIGUSR1, lambda *_, name=name: seen.append(name)) is signal.SIG_DFL
+    for task in tasks:
+        fast.here.task = task
+        get(child_of(task, strike, signal.SIGUSR1))
+        in_our_code()
+        one.check()
+    assert seen == ["a", "b"]  # each once, for a signal that is held comes once
+    fast.here.task = assigned(3)
+    assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
+
+
+def test_alarm_rings_for_the_task_that_has_set_it(here: tuple[Handlers, set[Future[Any]]]) -> None:
+    one, ended = here
+    first, second, third = assigned(1), assigned(2), assigned(3)
+    fast.here.task = first
+    signal.signal(signal.SIGALRM, alarm)
+    assert signal.setitimer(signal.ITIMER_REAL, 0.02) == (0.0, 0.0)
+    fast.here.task = second
+    assert signal.alarm(100) == 0
+    deadline_s = monotonic() + DEADLINE_S
+    while not one.held:
+        assert monotonic() < deadline_s
+    assert one.held == [(first, signal.SIGALRM)]
+    one.check()
+    assert signal.alarm(0) == 100
+    fast.here.task = first
     with pytest.raises(LateError):
         one.check()
+    fast.here.task = third
+    signal.alarm(100)
+    ended.add(third)
+    fast.here.task = first
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_alarm_without_a_handler_is_an_error_of_its_task(here: tuple[Handlers, set[Future[Any]]]) -> None:
+    one, _ = here
+    fast.here.task = assigned(1)
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    deadline_s = monotonic() + DEADLINE_S
+    while not one.held:
+        assert monotonic() < deadline_s
+    with pytest.raises(UsageError, match="has installed no handler for SIGALRM"):
+        one.check()
+
+
+@pytest.mark.parametrize("which", [signal.ITIMER_PROF, signal.ITIMER_VIRTUAL])
+def test_timers_of_the_whole_process_are_refused(here: tuple[Handlers, set[Future[Any]]], which: int) -> None:
+    with pytest.raises(UsageError, match="ITIMER_REAL only"):
+        signal.setitimer(which, 1.0)
 
 
 def test_a_child_of_a_task_has_its_handlers_as_everywhere(here: tuple[Handlers, set[Future[Any]]]) -> None:
@@ -307,6 +372,8 @@ def test_a_child_of_a_task_has_its_handlers_as_everywhere(here: tuple[Handlers, 
 
 CALLERS: dict[str, Callable[..., Any]] = {
     "get": fast.get,
+    "Isolation.call": isolation.Isolation.call,
+    "Isolation.run": isolation.Isolation.run,
     "Hub._call": hub.Hub._call,
     "Bundles._run": bundles.Bundles._run,
     "TaskPort.run": port.TaskPort.run,

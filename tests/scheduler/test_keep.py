@@ -140,7 +140,7 @@ def stack(monkeypatch: pytest.MonkeyPatch, ledger: bool, supervised: bool) -> An
     meter = Meter(page.line(0))
     keeper = Keeper(
         lambda *messages: told.extend(messages),
-        lambda function, args, path: b"check",
+        lambda function, args, path, context: b"check",
         check_later,
         meter,
         ledger=ledger,

@@ -14,7 +14,7 @@ from hdphrs.wire.values import dump_result
 TOP = child_path(b"", 3)
 
 
-def check(function: Callable[..., Any], args: tuple[Any, ...], path: bytes = TOP) -> bytes:
+def check(function: Callable[..., Any], args: tuple[Any, ...], path: bytes = TOP, context: bytes = b"") -> bytes:
     return repr((function.__name__, args)).encode()
 
 
