@@ -13,15 +13,19 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import groupby
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, Final
 
 from hdphrs.program.calls import CallFuture, Calls
 from hdphrs.program.listener import LOOK_S, Listener
+from hdphrs.program.surroundings import Outlook
 from hdphrs.room import start_thread
 from hdphrs.wire import local
 
 BATCH_MAX = 4096
 """Tasks that leave together at most."""
+
+TASKS: Final = (local.EXPORT, local.PLACE)
+"""Messages with tasks, which need the program's surroundings."""
 
 
 class Sender:
@@ -32,12 +36,14 @@ class Sender:
         link: local.Link,
         calls: Calls,
         listener: Listener,
+        outlook: Outlook,
         tidy: Callable[[], None],
         lose: Callable[[], None],
     ) -> None:
         """`calls` are sent when there is room for them, and what the `listener` wants to hear, when that changes.
 
         Args:
+            outlook: looks whether the program's surroundings have changed, which then go ahead of the tasks.
             tidy: called whenever the thread is woken: for what no signal handler may interrupt.
             lose: called if this process has no link any more; that the other end is gone, the receiver sees.
         """
@@ -45,6 +51,7 @@ class Sender:
         self._link = link
         self._calls = calls
         self._listener = listener
+        self._outlook = outlook
         self._tidy = tidy
         self._posted: deque[list[Any]] = deque()
         self._bell: SimpleQueue[None] = SimpleQueue()
@@ -76,7 +83,7 @@ class Sender:
         What the listener wants to hear goes the other way, so the sender must be about to ask for that.
         """
         # In this order: what the call needs was posted, and has been sent if the sender is asleep after that.
-        if self._posted or not self._asleep or not self._listener.unsure:
+        if self._posted or not self._asleep or not self._listener.unsure or self._outlook.has_changed():
             return False
         item = self._calls.send(future)
         if item is None:
@@ -110,6 +117,10 @@ class Sender:
                 while True:
                     posted.append(self._posted.popleft())
             messages = list(_together(posted, exported))
+            if exported or any(message[0] in TASKS for message in posted):
+                news = self._outlook.news()
+                if news is not None:
+                    messages.insert(0, [local.CODE, *news])
             wanted = self._listener.wanted()
             if wanted is not None:
                 messages.insert(0, wanted)
