@@ -27,6 +27,7 @@ from hdphrs.wire.nameless import nameless
 from hdphrs.wire.page import Page
 from hdphrs.wire.settings import FAILED, MEMBER, NODE_MODULE, NodeSettings, read_settings
 from hdphrs.wire.stacks import THREAD_STACK_BYTES, has_room
+from hdphrs.wire.surroundings import AWAY_VARIABLE
 
 _LEASH = 0
 
@@ -123,13 +124,15 @@ def _live_apart(settings: NodeSettings, leash: int) -> NoReturn:
 
 
 def _share_archive(archive: bytes) -> None:
-    """Put the program's directory on the import path of the schedulers, without leaving a file behind."""
+    """Put the program's directory on the import path of the schedulers, without leaving a file behind; and tell them
+    that the program is on another host."""
     descriptor = nameless("hdphrs-program")
     view = memoryview(archive)
     while view:
         view = view[os.write(descriptor, view) :]
     os.set_inheritable(descriptor, True)
     entry = f"/proc/{os.getpid()}/fd/{descriptor}"
+    os.environ[AWAY_VARIABLE] = "1"
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), entry]))
 
 

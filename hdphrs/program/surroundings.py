@@ -7,6 +7,7 @@ process, so it does not matter which thread asks.
 
 from __future__ import annotations
 
+import _locale
 import os
 import re
 import sys
@@ -17,12 +18,7 @@ from typing import Any
 from hdphrs.protocol.code import surroundings_digest
 from hdphrs.wire.files import out_of_the_way
 from hdphrs.wire.pickling import dumps
-from hdphrs.wire.surroundings import OURS, Surroundings, encode_surroundings, split_environ
-
-try:
-    import _locale
-except ImportError:  # a Python without locales
-    _locale = None  # type: ignore[assignment]
+from hdphrs.wire.surroundings import Surroundings, encode_surroundings, split_environ
 
 STATUS = "/proc/self/status"
 STATUS_BYTES = 64
@@ -70,7 +66,7 @@ class Outlook:
             getattr(sys, "argv", None),
             sys.path,
             warnings.filters,
-            _locale and _locale.setlocale(_locale.LC_ALL, None),
+            _locale.setlocale(_locale.LC_ALL, None),
             sys.getrecursionlimit(),
             sys.get_int_max_str_digits(),
             sys.getdlopenflags() if hasattr(sys, "getdlopenflags") else None,
@@ -147,8 +143,8 @@ def _strings(given: Any) -> tuple[str, ...]:
 class _Umask:
     """The umask of this process.
 
-    The system call that tells it sets another one, and a file that another thread makes meanwhile would get that.  So it
-    is read from a file that Linux has; elsewhere it is only known as it was at the beginning.
+    The system call that tells it sets another one, and a file that another thread makes meanwhile would get that.  So
+    it is read from a file that Linux has; elsewhere it is only known as it was at the beginning.
     """
 
     def __init__(self) -> None:

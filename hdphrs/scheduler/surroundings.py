@@ -104,7 +104,9 @@ class Wardrobe:
                 instead = os.getcwd()
             except OSError:
                 instead = "none"
-            self._lack("directory", f"has no working directory {name!r} ({error.strerror}); tasks there have {instead!r}")
+            self._lack(
+                "directory", f"has no working directory {name!r} ({error.strerror}); tasks there have {instead!r}"
+            )
 
     def _set_locale(self, wanted: str) -> None:
         import _locale
@@ -113,7 +115,7 @@ class Wardrobe:
             return
         try:
             _locale.setlocale(_locale.LC_ALL, wanted)
-        except _locale.Error:
+        except Exception:  # `locale.Error`, of a module that few programs load
             self._lack("locale", f"does not have the program's locale {wanted!r}")
 
     def _lack(self, what: str, how: str) -> None:
