@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import hdphrs.errors as errors
 from hdphrs.api.calls import all_nodes, my_node, node_infos, run, spawn_at
+from hdphrs.api.choices import configure
 from hdphrs.api.future import Future, get, spawn
 from hdphrs.api.memo import InputFile
 from hdphrs.api.options import task
@@ -35,6 +36,7 @@ __all__ = [
     "allNodes",
     "all_nodes",
     "as_completed",
+    "configure",
     "errors",
     "get",
     "get_any",

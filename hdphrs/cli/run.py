@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hdphrs.api.choices import CORES_VARIABLE, choices
 from hdphrs.cli.checks import check_exclusive, check_ledger, check_ledger_key, check_report, check_trace
 from hdphrs.cli.values import command_words, hourly, memory, silence, size, span, times
 from hdphrs.cluster.hosts import LOCALHOST, SLOTS_MAX, Host, read_hosts
@@ -78,7 +79,8 @@ class Asked:
     "--cores",
     type=click.IntRange(1, SLOTS_MAX),
     metavar="N",
-    help="Schedulers for each node; by default the usable cores of this host, shared by its nodes.",
+    help="Schedulers for each node; by default the usable cores of this host, shared by its nodes; "
+    f"also {CORES_VARIABLE}.  What the hosts file says counts before it.",
 )
 @click.option("--nodes", metavar="FILE", help="Hosts, one a line: host [slots=N] [python=PATH].")
 @click.option(
@@ -285,7 +287,7 @@ def _check_contradictions(asked: Asked) -> None:
 def _plan(asked: Asked) -> list[NodePlan]:
     local = [Host(LOCALHOST)] * (asked.local_nodes or 1)
     hosts = local if asked.nodes is None else read_hosts(asked.nodes)
-    return plan_nodes(hosts, asked.cores, usable_cores())
+    return plan_nodes(hosts, asked.cores or choices.value("cores", None), usable_cores())
 
 
 def _monkey(asked: Asked, seed: int, nodes: int) -> Monkey | None:

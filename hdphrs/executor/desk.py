@@ -35,9 +35,8 @@ from hdphrs.api.future import Future as TaskFuture
 from hdphrs.errors import Cancelled, HdphrsError, RootLostError, StartError
 from hdphrs.executor.calls import Call, Initializer, InitializerFailed
 from hdphrs.program.attach import shared_port
-from hdphrs.program.embedded import EmbeddedNode
+from hdphrs.program.embedded import EmbeddedNode, chosen_cores, settled_cores
 from hdphrs.room import start_thread
-from hdphrs.wire.settings import usable_cores
 
 CALLS_PER_CORE_MIN = 2
 CALLS_PER_CORE_MAX = 32
@@ -74,7 +73,7 @@ class Desk:
         self._node: EmbeddedNode | None = None
         port = shared_port(workers_max)
         if port is None:
-            self._node = EmbeddedNode(workers_max or usable_cores(), next(_nodes))
+            self._node = EmbeddedNode(workers_max or settled_cores(), next(_nodes))
             port = self._node.port
         self._port = port
         self._pid = os.getpid()
@@ -101,7 +100,7 @@ class Desk:
     @property
     def workers(self) -> int:
         """How many calls can run at a time."""
-        cores = self._port.cores or (self._node.slots if self._node else usable_cores())
+        cores = self._port.cores or (self._node.slots if self._node else chosen_cores())
         return min(self._workers_max or cores, cores)
 
     # ---- for the executor ------------------------------------------------------------------------------------

@@ -12,14 +12,15 @@ import signal
 import socket
 import threading
 
+from hdphrs.api.choices import choices
 from hdphrs.api.future import state
 from hdphrs.api.port import Unattached
 from hdphrs.errors import HdphrsError
-from hdphrs.program.embedded import EmbeddedNode
+from hdphrs.program.embedded import EmbeddedNode, settled_cores
 from hdphrs.program.port import ProgramPort
 from hdphrs.wire.files import out_of_the_way
 from hdphrs.wire.local import Link
-from hdphrs.wire.settings import PROGRAM_FD_VARIABLE, usable_cores
+from hdphrs.wire.settings import PROGRAM_FD_VARIABLE
 
 _attaching = threading.Lock()
 _beginning: ProgramPort | None = None
@@ -62,13 +63,14 @@ def _inherit() -> ProgramPort | None:
     descriptor = os.environ.pop(PROGRAM_FD_VARIABLE, None)
     if descriptor is None:
         return None
+    choices.leave_to_others()
     sock = socket.socket(fileno=out_of_the_way(int(descriptor)))
     return _watch(ProgramPort(Link(sock), describe_loss=_describe_loss_of_root), None)
 
 
 def _embed() -> ProgramPort:
     global _embedded
-    _embedded = EmbeddedNode(usable_cores())
+    _embedded = EmbeddedNode(settled_cores())
     return _watch(_embedded.port, _embedded)
 
 

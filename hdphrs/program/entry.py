@@ -103,7 +103,7 @@ def _module(name: str) -> Entry:
         raise UsageError(f"cannot run -m {name}: there is no module of this name, here or among those installed")
     if spec.submodule_search_locations is not None and _find(f"{name}.{MAIN}", here) is None:
         raise UsageError(f"cannot run -m {name}: it is a package without a {MAIN}.py; name one of its modules")
-    origin = spec.origin or next(iter(_folders(spec, [here])), "")
+    origin = spec.origin or next(iter(spec.submodule_search_locations or ()), "")
     installed = "site-packages" in origin or "dist-packages" in origin
     is_here = os.path.abspath(origin).startswith(os.path.join(here, "")) and not installed
     return Entry(Kind.MODULE, name, here, is_here)
@@ -123,29 +123,30 @@ def _find(name: str, here: str) -> ModuleSpec | None:
             if count < len(parts):
                 if spec.submodule_search_locations is None:
                     return None
-                path = _folders(spec, sys.path if path is None else path)
+                path = list(spec.submodule_search_locations)
     finally:
         sys.path.remove(here)
     return spec
-
-
-def _folders(spec: ModuleSpec, path: list[str]) -> list[str]:
-    """Where the modules of a package are, if `path` is where that is."""
-    try:
-        return list(spec.submodule_search_locations or ())
-    except KeyError:  # a package of folders alone asks the one that it is in, which is not loaded
-        return [os.path.join(entry, spec.name.rpartition(".")[2]) for entry in path]
 
 
 def _ask_finders(name: str, path: list[str] | None) -> ModuleSpec | None:
     for finder in sys.meta_path:
         try:
             spec = finder.find_spec(name, path)
+        except KeyError:  # a folder without an __init__.py asks the package that it is in, which is not loaded
+            return _of_folders(name, path or [])
         except (ImportError, AttributeError, ValueError):
             continue
         if spec is not None:
             return spec
     return None
+
+
+def _of_folders(name: str, path: list[str]) -> ModuleSpec:
+    spec = ModuleSpec(name, None, is_package=True)
+    folders = [os.path.join(entry, name.rpartition(".")[2]) for entry in path]
+    spec.submodule_search_locations = list(filter(os.path.isdir, folders))
+    return spec
 
 
 def become(entry: Entry, arguments: list[str]) -> None:

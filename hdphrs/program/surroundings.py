@@ -15,7 +15,7 @@ import warnings
 from contextlib import suppress
 from typing import Any
 
-from hdphrs.protocol.code import surroundings_digest
+from hdphrs.protocol.surroundings import surroundings_digest
 from hdphrs.wire.files import out_of_the_way
 from hdphrs.wire.pickling import dumps
 from hdphrs.wire.surroundings import Surroundings, encode_surroundings, split_environ

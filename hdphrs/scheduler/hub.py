@@ -27,7 +27,7 @@ from hdphrs.api.future import DONE, FAILED, Future, take
 from hdphrs.api.options import use
 from hdphrs.api.places import Roster
 from hdphrs.errors import CannotTravelError
-from hdphrs.protocol.code import is_surroundings
+from hdphrs.protocol.surroundings import is_surroundings
 from hdphrs.protocol.tasks import Payload, Task
 from hdphrs.scheduler.answers import COST, LATE_S, LEDGER_LATE_S, Answers
 from hdphrs.scheduler.assigned import Assigned, root_of
