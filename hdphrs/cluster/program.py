@@ -17,6 +17,7 @@ from hdphrs.program.entry import Entry
 from hdphrs.room import lack_of, wait_for_room
 from hdphrs.wire.interpreter import interpreter_options
 from hdphrs.wire.settings import LEASH_FD_VARIABLE, PROGRAM_FD_VARIABLE, SEQUENTIAL_VARIABLE
+from hdphrs.wire.stacks import room_for_children
 
 _OURS = (PROGRAM_FD_VARIABLE, LEASH_FD_VARIABLE, SEQUENTIAL_VARIABLE)
 _SAFE_PATH = {"PYTHONSAFEPATH": "1"}
@@ -67,7 +68,8 @@ def run_sequentially(program: Entry, args: tuple[str, ...], seed: int) -> None:
     forget_outer_run()
     command = program_command(program, args)
     _block_interrupts()
-    os.execve(command[0], command, os.environ | _SAFE_PATH | {SEED_VARIABLE: str(seed), SEQUENTIAL_VARIABLE: "1"})
+    with room_for_children():  # as deep as the stack of a scheduler, which runs the tasks elsewhere
+        os.execve(command[0], command, os.environ | _SAFE_PATH | {SEED_VARIABLE: str(seed), SEQUENTIAL_VARIABLE: "1"})
 
 
 def _block_interrupts() -> set[int]:

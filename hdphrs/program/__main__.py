@@ -24,6 +24,7 @@ from hdphrs.room import start_thread
 from hdphrs.wire.failing import tell_end
 from hdphrs.wire.files import occupy_standard
 from hdphrs.wire.settings import LEASH_FD_VARIABLE, SEQUENTIAL_VARIABLE
+from hdphrs.wire.stacks import THREAD_STACK_BYTES
 
 
 def main() -> None:
@@ -37,6 +38,7 @@ def main() -> None:
     entry, arguments = _asked(sys.argv[1:])
     if os.environ.pop(SEQUENTIAL_VARIABLE, None):
         state.port = SequentialPort()
+        threading.stack_size(THREAD_STACK_BYTES)  # else threads would get what the main one has
     else:
         try:
             _watch_leash()

@@ -14,20 +14,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from hdphrs.api.depth import deep
 from hdphrs.wire.pickling import loads
 from hdphrs.wire.search_path import extend_path
 from hdphrs.wire.surroundings import AWAY_VARIABLE, Surroundings, decode_surroundings
-
-FRAMES_PER_CALL = 3
-"""A spawned call takes as many frames (function, get, and the C stack's counter) where a plain one takes one."""
-
-FRAMES_OF_OURS = 1000
-"""Below the first task of a stack, and for what a task calls at its end."""
-
-
-def deep(recursion_limit: int) -> int:
-    """The recursion limit of a process whose tasks nest as deep as calls of the program may."""
-    return min(FRAMES_PER_CALL * recursion_limit + FRAMES_OF_OURS, 2**31 - 1)
 
 
 class Wardrobe:
