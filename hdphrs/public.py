@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import hdphrs.errors as errors
 from hdphrs.api.calls import all_nodes, my_node, node_infos, run, spawn_at
-from hdphrs.api.choices import configure
 from hdphrs.api.future import Future, get, spawn
 from hdphrs.api.memo import InputFile
 from hdphrs.api.options import task
@@ -17,6 +16,7 @@ from hdphrs.api.places import NodeInfo
 from hdphrs.api.seeds import rng, run_seed, seed, set_seed
 from hdphrs.api.sequential import sequential
 from hdphrs.api.waiting import as_completed, get_any, scope, wait
+from hdphrs.choices import configure
 from hdphrs.errors import Cancelled, HdphrsError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hdphrs.api.choices import CORES_VARIABLE, choices
+from hdphrs.choices import CORES_VARIABLE, choices
 from hdphrs.cli.checks import check_exclusive, check_ledger, check_ledger_key, check_report, check_trace
 from hdphrs.cli.values import command_words, hourly, memory, silence, size, span, times
 from hdphrs.cluster.hosts import LOCALHOST, SLOTS_MAX, Host, read_hosts

@@ -12,9 +12,9 @@ import signal
 import socket
 import threading
 
-from hdphrs.api.choices import choices
 from hdphrs.api.future import state
 from hdphrs.api.port import Unattached
+from hdphrs.choices import choices
 from hdphrs.errors import HdphrsError
 from hdphrs.program.embedded import EmbeddedNode, settled_cores
 from hdphrs.program.port import ProgramPort

@@ -15,7 +15,7 @@ import weakref
 from contextlib import suppress
 from functools import partial
 
-from hdphrs.api.choices import choices
+from hdphrs.choices import choices
 from hdphrs.config import LEDGER_END_S
 from hdphrs.console import say
 from hdphrs.errors import LedgerError, StartError

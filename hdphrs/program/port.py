@@ -190,6 +190,7 @@ class ProgramPort:
         future._status = AWAY
         try:
             if not self._sender.send(future):
+                self._sender.is_stale = True
                 self._calls.add(future)
                 self._sender.wake()
                 self._reader.stir()

@@ -53,6 +53,9 @@ class Sender:
         self._listener = listener
         self._outlook = outlook
         self._tidy = tidy
+        self.is_stale: bool = True
+        """Whether something has been spawned since it was looked whether the surroundings have changed; set before it
+        can be sent."""
         self._posted: deque[list[Any]] = deque()
         self._bell: SimpleQueue[None] = SimpleQueue()
         self._asleep = False
@@ -71,6 +74,8 @@ class Sender:
     def post(self, message: list[Any]) -> None:
         """This is to be sent, too."""
         try:
+            if message[0] in TASKS:
+                self.is_stale = True
             self._posted.append(message)
             self.wake()
         except BaseException:  # a signal handler has raised, perhaps when it was posted and nobody knew
@@ -83,7 +88,9 @@ class Sender:
         What the listener wants to hear goes the other way, so the sender must be about to ask for that.
         """
         # In this order: what the call needs was posted, and has been sent if the sender is asleep after that.
-        if self._posted or not self._asleep or not self._listener.unsure or self._outlook.has_changed():
+        if self._posted or not self._asleep or not self._listener.unsure:
+            return False
+        if not self._calls.is_idle or self._outlook.has_changed():  # in this order: the latter takes longer
             return False
         item = self._calls.send(future)
         if item is None:
@@ -117,7 +124,8 @@ class Sender:
                 while True:
                     posted.append(self._posted.popleft())
             messages = list(_together(posted, exported))
-            if exported or any(message[0] in TASKS for message in posted):
+            if self.is_stale:  # in this order: what is spawned from here on is looked out for again
+                self.is_stale = False
                 news = self._outlook.news()
                 if news is not None:
                     messages.insert(0, [local.CODE, *news])

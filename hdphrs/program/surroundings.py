@@ -28,6 +28,12 @@ STATUS_BYTES = 64
 _UMASK = re.compile(rb"Name:[^\n]*\nUmask:\t([0-7]+)\n")
 
 
+FIELDS = 12
+"""Things that are looked at."""
+
+_setlocale, _ALL = _locale.setlocale, _locale.LC_ALL
+
+
 class Outlook:
     """What one port has told its node of the program's surroundings."""
 
@@ -37,18 +43,35 @@ class Outlook:
         self._names: set[bytes] = set()
         self._version = 0
         self._umask = _umask_of_process()
-        self._seen: list[Any] = []
+        self._seen: list[Any] = [None] * FIELDS
         self._told = b""
 
     def has_changed(self) -> bool:
         """Whether `news` has something to tell, or may have."""
-        return self._look() != self._seen
+        (environ, directory, umask, argv, path, filters, locale, recursion, digits, dlopen, no_bytecode, method) = (
+            self._seen
+        )
+        # What costs least first, and no list of it all: a program that waits for each call asks this each time.
+        return (
+            sys.argv != argv
+            or sys.path != path
+            or warnings.filters != filters
+            or sys.getrecursionlimit() != recursion
+            or sys.get_int_max_str_digits() != digits
+            or sys.dont_write_bytecode is not no_bytecode
+            or _environ() != environ
+            or _directory() != directory
+            or _setlocale(_ALL, None) != locale
+            or _start_method() != method
+            or _dlopen_flags() != dlopen
+            or self._umask.read() != umask
+        )
 
     def news(self) -> tuple[bytes, bytes] | None:
         """The surroundings as (digest, data), if they are others than the last time; only in the sender."""
-        seen = self._look()
-        if seen == self._seen:
+        if not self.has_changed():
             return None
+        seen = self._look()
         self._seen = [each.copy() if isinstance(each, dict | list) else each for each in seen]
         data = encode_surroundings(self._take(self._seen))
         if data == self._told:
@@ -63,13 +86,13 @@ class Outlook:
             _environ(),
             _directory(),
             self._umask.read(),
-            getattr(sys, "argv", None),
+            sys.argv,
             sys.path,
             warnings.filters,
-            _locale.setlocale(_locale.LC_ALL, None),
+            _setlocale(_ALL, None),
             sys.getrecursionlimit(),
             sys.get_int_max_str_digits(),
-            sys.getdlopenflags() if hasattr(sys, "getdlopenflags") else None,
+            _dlopen_flags(),
             sys.dont_write_bytecode,
             _start_method(),
         ]
@@ -110,13 +133,16 @@ def _directory() -> str | None:
         return None
 
 
+def _dlopen_flags() -> int | None:
+    return sys.getdlopenflags() if hasattr(sys, "getdlopenflags") else None
+
+
 def _start_method() -> str | None:
     """The one that the program has chosen for `multiprocessing`; nothing is chosen, or loaded, by asking."""
     loaded = sys.modules.get("multiprocessing.context")
     if loaded is None:
         return None
-    chosen = getattr(getattr(loaded, "_default_context", None), "_actual_context", None)
-    name = getattr(chosen, "_name", None)
+    name = getattr(getattr(getattr(loaded, "_default_context", None), "_actual_context", None), "_name", None)
     return name if isinstance(name, str) else None
 
 
@@ -151,6 +177,9 @@ class _Umask:
         self.process: int = os.getpid()
         self._descriptor = -1
         self._first: int | None = None
+        self._last: int | None = None
+        self._start = b""
+        """What was read last, and what it said: mostly it is the same again."""
         with suppress(OSError):
             self._descriptor = out_of_the_way(os.open(STATUS, os.O_RDONLY))
         if self._find() is None:
@@ -159,8 +188,16 @@ class _Umask:
 
     def read(self) -> int | None:
         """As it is."""
+        try:
+            start = os.pread(self._descriptor, STATUS_BYTES, 0)
+        except OSError:
+            start = b""
+        if start == self._start:
+            return self._last
+        self._start = start
         found = self._find()
-        return self._first if found is None else found
+        self._last = self._first if found is None else found
+        return self._last
 
     def _find(self) -> int | None:
         try:

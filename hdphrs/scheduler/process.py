@@ -24,7 +24,7 @@ from io import FileIO
 from typing import NoReturn
 
 from hdphrs.api import future as fast
-from hdphrs.api.choices import choices
+from hdphrs.choices import choices
 from hdphrs.scheduler.streams import forgiving
 from hdphrs.wire.files import out_of_the_way
 from hdphrs.wire.local import Link
