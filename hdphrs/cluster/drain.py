@@ -21,19 +21,19 @@ from hdphrs.cluster.nodes import REMOTE_PYTHON, SSH_FAILED, ssh_command
 from hdphrs.cluster.orphans import ending_with_us
 from hdphrs.errors import StartError, UsageError
 from hdphrs.room import wait_for_room
-from hdphrs.wire.settings import LEAVE_SIGNAL, MEMBER, NODE_MODULE, ROOT_NODE
+from hdphrs.wire.settings import LEAVE_SIGNAL, MEMBER, NODE_MODULE, PYTHON_VARIABLE, ROOT_NODE
 
 _PROC = Path("/proc")
 
 _AS_A_NODE = (
     "python={python}; "
-    'for process in /proc/[0-9]*; do words=$(tr "\\000" "\\n" < "$process/cmdline" 2> /dev/null); '
-    'if [ -O "$process" ] && printf "%s\\n" "$words" | grep -qx {module}; '
-    'then python=$(printf "%s\\n" "$words" | head -n 1); fi; done; '
+    'for process in /proc/[0-9]*; do if [ -O "$process" ]; then '
+    'found=$(tr "\\000" "\\n" < "$process/environ" | sed -n "s/^{variable}=//p"); '
+    'if [ -n "$found" ]; then python=$found; fi; fi; done 2> /dev/null; '
     'exec "$python" {words}'
 )
-"""For a shell, on one line since some take no other: the interpreter of a node process of this user, or else that of a
-host for which the hosts file names none."""
+"""For a shell, on one line since some take no other: the interpreter with which `hdphrs run` has started a node of this
+user there, or else that of a host for which the hosts file names none."""
 
 
 def drain_here(pid: int | None, say: Callable[[str], None]) -> None:
@@ -81,7 +81,7 @@ def drain_there(host: str, pid: int | None, ssh: Sequence[str], python: str | No
     """
     target = "localhost" if pid is None else f"localhost:{pid}"
     words = f"-m hdphrs drain {target}"
-    find = _AS_A_NODE.format(module=NODE_MODULE, python=REMOTE_PYTHON, words=words)
+    find = _AS_A_NODE.format(variable=PYTHON_VARIABLE, python=REMOTE_PYTHON, words=words)
     command = ssh_command(ssh, host, f"{shlex.quote(python)} {words}" if python else f"sh -c {shlex.quote(find)}")
     try:
         run = partial(subprocess.run, command, stdin=subprocess.DEVNULL, preexec_fn=ending_with_us(), check=False)

@@ -30,6 +30,7 @@ from hdphrs.wire.settings import (
     LEASH_KILL,
     MEMBER,
     NODE_MODULE,
+    PYTHON_VARIABLE,
     NodeSettings,
     encode_settings,
     start_node,
@@ -296,7 +297,8 @@ class RemoteNode:
 
 def node_command(python: str) -> str:
     """What starts a node there, for a shell: an interpreter as this one is."""
-    variables = [f"{name}={value}" for name, value in start_variables().items()]
+    told = {**start_variables(), PYTHON_VARIABLE: python}
+    variables = [f"{name}={value}" for name, value in told.items()]
     words = [*variables, python, *interpreter_options(), "-m", NODE_MODULE, MEMBER]
     return " ".join(map(shlex.quote, words))
 

@@ -25,7 +25,7 @@ from hdphrs.wire.failing import sentence_of
 from hdphrs.wire.framing import encode_frame
 from hdphrs.wire.nameless import nameless
 from hdphrs.wire.page import Page
-from hdphrs.wire.settings import FAILED, MEMBER, NODE_MODULE, NodeSettings, read_settings
+from hdphrs.wire.settings import FAILED, MEMBER, NODE_MODULE, PYTHON_VARIABLE, NodeSettings, read_settings
 from hdphrs.wire.stacks import THREAD_STACK_BYTES, has_room
 from hdphrs.wire.surroundings import AWAY_VARIABLE
 
@@ -37,7 +37,8 @@ def begin() -> NoReturn:
     settings = None
     try:
         settings = read_settings(open(_LEASH, "rb", buffering=0, closefd=False))  # noqa: SIM115 - it is the leash
-        os.environ.pop("PYTHONSAFEPATH", None)
+        for name in ("PYTHONSAFEPATH", PYTHON_VARIABLE):  # what is started here is to have neither
+            os.environ.pop(name, None)
         if settings.program_archive is not None:
             _share_archive(settings.program_archive)
         forks = sys.platform == "linux" and has_room() and settings.program_archive is None

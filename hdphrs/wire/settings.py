@@ -72,6 +72,9 @@ SEQUENTIAL_VARIABLE = "HDPHRS_SEQUENTIAL"
 PATH_VARIABLE = "HDPHRS_PROGRAM_PATH"
 """Tells a scheduler where the program's modules are."""
 
+PYTHON_VARIABLE = "HDPHRS_PYTHON"
+"""What a node on another host is started with, for `hdphrs drain`: the interpreter, as the hosts file names it."""
+
 OUTPUT_VARIABLE = "HDPHRS_OUTPUT"
 """What --output says, where it is not given: `RAW` or `PREFIXED`."""
 
