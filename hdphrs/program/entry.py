@@ -6,6 +6,7 @@ What lives here: finding out which of these it is, whether it is there, where it
 
 from __future__ import annotations
 
+import builtins
 import os
 import stat
 import sys
@@ -158,7 +159,7 @@ def become(entry: Entry, arguments: list[str]) -> None:
     sys.argv = [MODULE_OPTION if entry.kind is Kind.MODULE else entry.name, *arguments]
     sys.path.insert(0, entry.folder)
     module = sys.modules[MAIN] = ModuleType(MAIN)
-    module.__dict__.update(__builtins__=__builtins__)
+    module.__dict__.update(__builtins__=builtins)
     if sys.version_info < (3, 14):
         module.__dict__.update(__annotations__={})
     if entry.kind is Kind.FILE:

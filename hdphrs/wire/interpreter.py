@@ -2,7 +2,8 @@
 
 What lives here: the options and variables that count only when an interpreter starts, so that no surroundings
 (`surroundings.py`) can bring them later.  What does not: `-W`, whose filters are surroundings, and what says where
-modules are (`-E`, `-I`, `-P`, `-s`, `-S`): processes of ours find theirs in their own way.
+modules are (`-E`, `-I`, `-P`, `-s`, `-S`): processes of ours find theirs in their own way; and `-b`, which nodes would
+not survive.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ X_OPTIONS: Final = ("dev", "utf8", "int_max_str_digits", "no_debug_ranges", "war
 def interpreter_options() -> list[str]:
     """The options of this interpreter that others are started with, too."""
     flags = sys.flags
-    letters = "B" * bool(flags.dont_write_bytecode) + "b" * flags.bytes_warning + "O" * flags.optimize
+    letters = "B" * bool(flags.dont_write_bytecode) + "O" * flags.optimize
     options = [f"-{letters}"] if letters else []
     for name in X_OPTIONS:
         value = sys._xoptions.get(name)

@@ -223,13 +223,13 @@ def test_programs_of_any_kind_find_their_modules_behind_ssh(
     (folder / "inner" / "work.py").write_text(WORK.replace("import helper", "from . import helper"))
     (folder / "inner" / "__main__.py").write_text(WORK.replace("import helper", "from . import helper"))
     zipapp.create_archive(folder, tmp_path / "app.pyz", "/usr/bin/env python3")
-    words = {
+    ways: dict[str, list[object]] = {
         "folder": [folder],
         "archive": [tmp_path / "app.pyz"],
         "module": ["-m", "app.inner.work"],
         "package": ["-m", "app.inner"],
-    }[how]
-    run = start("run", "--ssh", server.command(), "--nodes", hosts, *words)
+    }
+    run = start("run", "--ssh", server.command(), "--nodes", hosts, *ways[how])
     status, output, errors = run.finish()
     assert (status, errors) == (0, "")
     assert output.splitlines() == ["[0, 1, 2, 3]", "[96, 96, 96, 96]", RESULT]
