@@ -53,7 +53,7 @@ class Sender:
         self._listener = listener
         self._outlook = outlook
         self._tidy = tidy
-        self.is_stale: bool = True
+        self.is_stale: bool = False
         """Whether something has been spawned since it was looked whether the surroundings have changed; set before it
         can be sent."""
         self._posted: deque[list[Any]] = deque()
