@@ -16,6 +16,7 @@ from hdphrs.api.places import NodeInfo
 from hdphrs.api.seeds import rng, run_seed, seed, set_seed
 from hdphrs.api.sequential import sequential
 from hdphrs.api.waiting import as_completed, get_any, scope, wait
+from hdphrs.choices import configure
 from hdphrs.errors import Cancelled, HdphrsError
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ __all__ = [
     "allNodes",
     "all_nodes",
     "as_completed",
+    "configure",
     "errors",
     "get",
     "get_any",

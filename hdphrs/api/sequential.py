@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from hdphrs.api import future as fast
 from hdphrs.api.board import Board
+from hdphrs.api.depth import sequentially_deep
 from hdphrs.api.failures import detach
 from hdphrs.api.future import DONE, FAILED, Future, state
 from hdphrs.api.places import NodeInfo, Roster
@@ -41,6 +42,11 @@ class SequentialPort:
         self._program = Indices()
         self._here = threading.local()
         """The running task of a thread: its path, and its indices."""
+        self._lock = threading.Lock()
+        self._nesting = 0
+        """Threads of the program that run tasks."""
+        self._limit = self._deep = 0
+        """The recursion limit of the program, and that of its tasks."""
         self.isolation: Isolation = Isolation(*aspects())
 
     def take_over(self) -> None:
@@ -57,8 +63,13 @@ class SequentialPort:
         future: Future[T] = Future()
         future._function = None
         handled = sys.exception()
+        here, outer = self._here, self._task()
+        here.task = child_path(outer[0], outer[1].take()), Indices()
+        if outer[1] is self._program:
+            self._descend()
+            self.isolation.aspects.rebase()  # the program's streams are those of its tasks
         try:
-            future._content = self._call(function, args, kwargs)
+            future._content = self.isolation.call(self.isolation.snapshot(), function, args, kwargs)
             future._status = DONE
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):  # meant for the program, which this is
@@ -66,6 +77,10 @@ class SequentialPort:
             detach(error, handled)  # elsewhere a task does not know what its parent is handling
             future._content = error
             future._status = FAILED
+        finally:
+            here.task = outer
+            if outer[1] is self._program:
+                self._ascend()
         return future
 
     def place(
@@ -113,22 +128,28 @@ class SequentialPort:
         return self._board.best(topic)
 
     def run(self, main: Callable[..., T], args: tuple[Any, ...]) -> T:
-        is_task = self._task()[1] is not self._program
-        return main(*args) if is_task else self._call(main, args, {})
+        if self._task()[1] is not self._program:
+            return main(*args)
+        return fast.get(self.spawn(main, args, {}, None))
 
     def _task(self) -> tuple[bytes, Indices]:
         return getattr(self._here, "task", (PROGRAM_PATH, self._program))
 
-    def _call(self, function: Callable[..., T], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> T:
-        """Run a task that the running one, or the program, spawns."""
-        outer = self._task()
-        if outer[1] is self._program:
-            self.isolation.aspects.rebase()  # the program's streams are those of its tasks
-        self._here.task = self.topic(), Indices()
-        try:
-            return self.isolation.call(self.isolation.snapshot(), function, args, kwargs)
-        finally:
-            self._here.task = outer
+    def _descend(self) -> None:
+        """The program calls its first task, below which calls nest as deep as in a scheduler."""
+        with self._lock:
+            if not self._nesting:
+                self._limit = sys.getrecursionlimit()
+                self._deep = sequentially_deep(self._limit)
+                sys.setrecursionlimit(self._deep)
+            self._nesting += 1
+
+    def _ascend(self) -> None:
+        """It has come back; what a task has set instead of our limit stays."""
+        with self._lock:
+            self._nesting -= 1
+            if not self._nesting and sys.getrecursionlimit() == self._deep:
+                sys.setrecursionlimit(self._limit)
 
 
 @contextmanager

@@ -3,29 +3,10 @@
 from __future__ import annotations
 
 import os
-import stat
 
 from hdphrs.config import LEDGER_BYTES_MAX
 from hdphrs.errors import UsageError
 from hdphrs.wire.private import check_private, make_private_folder
-
-
-def check_program(path: str) -> None:
-    """Check that there is a file to run.
-
-    Raises:
-        UsageError: it is missing, no regular file, or unreadable.
-    """
-    try:
-        mode = os.stat(path).st_mode
-        if stat.S_ISDIR(mode):
-            raise UsageError(f"cannot run {path}: it is a directory")
-        if not stat.S_ISREG(mode):
-            raise UsageError(f"cannot run {path}: it is not a regular file")
-        with open(path, "rb"):
-            pass
-    except OSError as error:
-        raise UsageError(f"cannot run {path}: {error.strerror}") from error
 
 
 def check_report(path: str) -> str:

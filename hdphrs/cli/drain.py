@@ -17,10 +17,12 @@ TARGET = re.compile(r"(?P<host>[^\s:-][^\s:]*|\[[^\s\]]+\])(?::(?P<pid>[0-9]{1,9
 @click.command(short_help="Have the nodes on a host leave their run.")
 @click.option("--ssh", metavar="COMMAND", default="ssh", help="How to reach another host; ssh by default.")
 @click.option(
-    "--python", metavar="PATH", default="python3", help="The interpreter with hdphrs on that host; python3 by default."
+    "--python",
+    metavar="PATH",
+    help="The interpreter with hdphrs on that host; by default that of the nodes which run there.",
 )
 @click.argument("targets", metavar="HOST[:PID]...", nargs=-1, required=True)
-def drain(ssh: str, python: str, targets: tuple[str, ...]) -> int:
+def drain(ssh: str, python: str | None, targets: tuple[str, ...]) -> int:
     """Have the nodes of your runs on HOST, or the one with process id PID, hand over what they have and leave.
 
     It returns when they are gone, which takes as long as what runs there does, but not longer than the `--grace` of

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hdphrs.cli.checks import check_exclusive, check_ledger, check_ledger_key, check_program, check_report, check_trace
+from hdphrs.choices import CORES_VARIABLE, choices
+from hdphrs.cli.checks import check_exclusive, check_ledger, check_ledger_key, check_report, check_trace
 from hdphrs.cli.values import command_words, hourly, memory, silence, size, span, times
 from hdphrs.cluster.hosts import LOCALHOST, SLOTS_MAX, Host, read_hosts
 from hdphrs.cluster.plan import NodePlan, plan_nodes
 from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, GRACE_S, LEDGER_BYTES_MAX, REJOIN_FOR_S, SEED_MAX, SEED_VARIABLE
 from hdphrs.console import say
 from hdphrs.errors import UsageError
+from hdphrs.program.entry import entry_of
 from hdphrs.records import dataclass
 from hdphrs.wire.settings import (
     ADVICE_VARIABLE,
@@ -64,6 +66,7 @@ class Asked:
     advice: bool
     explain: bool
     verbose: bool
+    module: bool
     program: str
     args: tuple[str, ...]
 
@@ -76,7 +79,8 @@ class Asked:
     "--cores",
     type=click.IntRange(1, SLOTS_MAX),
     metavar="N",
-    help="Schedulers for each node; by default the usable cores of this host, shared by its nodes.",
+    help="Schedulers for each node; by default the usable cores of this host, shared by its nodes; "
+    f"also {CORES_VARIABLE}.  What the hosts file says counts before it.",
 )
 @click.option("--nodes", metavar="FILE", help="Hosts, one a line: host [slots=N] [python=PATH].")
 @click.option(
@@ -189,11 +193,13 @@ class Asked:
     help=f"Whether to say when tasks are too small, too large, or wait; they do by default; also {ADVICE_VARIABLE}=0.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Say what is started.")
+@click.option("-m", "module", is_flag=True, help="prog.py is the name of a module, as for python -m.")
 @click.argument("program", metavar="prog.py")
 @click.argument("args", metavar="ARGS...", nargs=-1, type=click.UNPROCESSED)
 def run(**options: object) -> int:
     """Run prog.py, whose arguments, standard streams and exit status are its own, on the cores of several nodes.
 
+    As for python it may also be a folder or a zip archive with a __main__.py, or, after -m, the name of a module.
     Options before prog.py are ours; all that follows it is the program's.
     """
     return run_program(Asked(**options))  # type: ignore[arg-type]
@@ -207,12 +213,12 @@ def run_program(asked: Asked) -> int:
         StartError: a node could not be started.
     """
     _check_contradictions(asked)
-    check_program(asked.program)
+    program = entry_of(asked.program, module=asked.module)
     seed = int.from_bytes(os.urandom(_SEED_BYTES)) if asked.seed is None else asked.seed
     if asked.sequential:
         from hdphrs.cluster.program import run_sequentially
 
-        run_sequentially(asked.program, asked.args, seed)
+        run_sequentially(program, asked.args, seed)
     plan = _plan(asked)
     monkey = _monkey(asked, seed, len(plan))
     report = None if asked.report is None else check_report(asked.report)
@@ -225,7 +231,7 @@ def run_program(asked: Asked) -> int:
     from hdphrs.cluster.restarts import launch_again
 
     options = RunOptions(
-        program=asked.program,
+        program=program,
         args=asked.args,
         nodes=tuple(plan),
         restarts_max=asked.restarts,
@@ -281,7 +287,7 @@ def _check_contradictions(asked: Asked) -> None:
 def _plan(asked: Asked) -> list[NodePlan]:
     local = [Host(LOCALHOST)] * (asked.local_nodes or 1)
     hosts = local if asked.nodes is None else read_hosts(asked.nodes)
-    return plan_nodes(hosts, asked.cores, usable_cores())
+    return plan_nodes(hosts, asked.cores or choices.value("cores", None), usable_cores())
 
 
 def _monkey(asked: Asked, seed: int, nodes: int) -> Monkey | None:

@@ -11,6 +11,7 @@ import os
 import stat
 import zipfile
 
+from hdphrs.program.entry import Entry, Kind
 from hdphrs.records import dataclass
 
 ARCHIVE_BYTES_MAX = 16 << 20
@@ -24,12 +25,36 @@ _EARLIEST = (1980, 1, 1, 0, 0, 0)
 """The same files make the same archive, whenever they were written."""
 
 
+_EMPTY = b"PK\x05\x06" + bytes(18)
+"""A zip archive of nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Archive:
     """The bytes of the zip, and what a person should know about it."""
 
     content: bytes
     warnings: tuple[str, ...]
+
+
+def pack_program(program: Entry) -> Archive:
+    """What other hosts need of a program: its directory, or itself if it is an archive already; nothing of a module
+    that is an installed one."""
+    if not program.is_here:
+        return Archive(_EMPTY, ())
+    if program.kind is Kind.CONTAINER and not os.path.isdir(program.folder):
+        return _whole(program.folder)
+    return pack_directory(program.folder)
+
+
+def _whole(path: str) -> Archive:
+    """An archive as it is."""
+    with open(path, "rb") as file:
+        content = file.read(ARCHIVE_BYTES_MAX + 1)
+    if len(content) <= ARCHIVE_BYTES_MAX:
+        return Archive(content, ())
+    bound = f"{ARCHIVE_BYTES_MAX >> 20} MiB"
+    return Archive(_EMPTY, (f"the program {path} is larger than {bound}, and is not sent to other hosts",))
 
 
 def pack_directory(directory: str) -> Archive:

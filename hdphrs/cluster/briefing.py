@@ -84,7 +84,7 @@ def brief_nodes(options: RunOptions, root: RootDescriptors) -> list[NodeSettings
             root_slots=options.nodes[0].slots,
             bind=ANYWHERE if remote else here,
             credentials=credentials[number],
-            program_path=() if plan.remote else (os.path.dirname(os.path.abspath(options.program)),),
+            program_path=() if plan.remote else (options.program.folder,),
             program_archive=archive if plan.remote else None,
             advice=options.advice,
             explain=options.explain,
@@ -122,9 +122,9 @@ def _issue(count: int) -> list[Credentials]:
 
 
 def _pack(options: RunOptions) -> bytes:
-    from hdphrs.cluster.archive import pack_directory
+    from hdphrs.cluster.archive import pack_program
 
-    archive = pack_directory(os.path.dirname(os.path.abspath(options.program)))
+    archive = pack_program(options.program)
     for warning in archive.warnings:
         options.say(f"warning: {warning}")
     return archive.content

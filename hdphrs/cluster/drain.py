@@ -17,13 +17,23 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
-from hdphrs.cluster.nodes import SSH_FAILED, ssh_command
+from hdphrs.cluster.nodes import REMOTE_PYTHON, SSH_FAILED, ssh_command
 from hdphrs.cluster.orphans import ending_with_us
 from hdphrs.errors import StartError, UsageError
 from hdphrs.room import wait_for_room
-from hdphrs.wire.settings import LEAVE_SIGNAL, MEMBER, NODE_MODULE, ROOT_NODE
+from hdphrs.wire.settings import LEAVE_SIGNAL, MEMBER, NODE_MODULE, PYTHON_VARIABLE, ROOT_NODE
 
 _PROC = Path("/proc")
+
+_AS_A_NODE = (
+    "python={python}; "
+    'for process in /proc/[0-9]*; do if [ -O "$process" ]; then '
+    'found=$(tr "\\000" "\\n" < "$process/environ" | sed -n "s/^{variable}=//p"); '
+    'if [ -n "$found" ]; then python=$found; fi; fi; done 2> /dev/null; '
+    'exec "$python" {words}'
+)
+"""For a shell, on one line since some take no other: the interpreter with which `hdphrs run` has started a node of this
+user there, or else that of a host for which the hosts file names none."""
 
 
 def drain_here(pid: int | None, say: Callable[[str], None]) -> None:
@@ -60,14 +70,19 @@ def drain_here(pid: int | None, say: Callable[[str], None]) -> None:
                 say(f"node process {key.data} is gone")
 
 
-def drain_there(host: str, pid: int | None, ssh: Sequence[str], python: str) -> int:
+def drain_there(host: str, pid: int | None, ssh: Sequence[str], python: str | None) -> int:
     """Have the same done on another host; the exit status there.
+
+    Args:
+        python: the interpreter there; None for that of a node of ours which runs there, for it has hdphrs.
 
     Raises:
         StartError: it cannot be reached.
     """
     target = "localhost" if pid is None else f"localhost:{pid}"
-    command = ssh_command(ssh, host, f"{shlex.quote(python)} -m hdphrs drain {target}")
+    words = f"-m hdphrs drain {target}"
+    find = _AS_A_NODE.format(variable=PYTHON_VARIABLE, python=REMOTE_PYTHON, words=words)
+    command = ssh_command(ssh, host, f"{shlex.quote(python)} {words}" if python else f"sh -c {shlex.quote(find)}")
     try:
         run = partial(subprocess.run, command, stdin=subprocess.DEVNULL, preexec_fn=ending_with_us(), check=False)
         status = wait_for_room(run, "another process").returncode
@@ -85,7 +100,9 @@ def _nodes() -> dict[int, str]:
         if entry.name.isdigit():
             with suppress(OSError):
                 if entry.stat().st_uid == os.getuid():
-                    match (entry / "cmdline").read_bytes().split(b"\0"):
-                        case [_, b"-m", module, kind, *_] if module == NODE_MODULE.encode():
+                    words = (entry / "cmdline").read_bytes().split(b"\0")
+                    # Options of the interpreter may come before.
+                    match words[words.index(b"-m") :] if b"-m" in words else []:
+                        case [_, module, kind, *_] if module == NODE_MODULE.encode():
                             found[int(entry.name)] = kind.decode()
     return dict(sorted(found.items()))

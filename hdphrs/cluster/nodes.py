@@ -24,11 +24,13 @@ from hdphrs.cluster.relay import Relay
 from hdphrs.console import ERRORS, OUTPUT
 from hdphrs.errors import StartError
 from hdphrs.room import how_exhausted, wait_for_room
+from hdphrs.wire.interpreter import interpreter_options, start_variables
 from hdphrs.wire.settings import (
     JOINED_AGAIN,
     LEASH_KILL,
     MEMBER,
     NODE_MODULE,
+    PYTHON_VARIABLE,
     NodeSettings,
     encode_settings,
     start_node,
@@ -176,7 +178,7 @@ class RemoteNode:
 
             def start() -> subprocess.Popen[bytes]:
                 return subprocess.Popen(
-                    ssh_command(ssh, plan.host, f"{shlex.quote(self._python)} -m {NODE_MODULE} {MEMBER}"),
+                    ssh_command(ssh, plan.host, node_command(self._python)),
                     bufsize=0,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
@@ -291,6 +293,14 @@ class RemoteNode:
             self._relay.put(ERRORS, f"[{self.host}] ".encode() + line)
         else:
             self._tail.add(line)
+
+
+def node_command(python: str) -> str:
+    """What starts a node there, for a shell: an interpreter as this one is."""
+    told = {**start_variables(), PYTHON_VARIABLE: python}
+    variables = [f"{name}={value}" for name, value in told.items()]
+    words = [*variables, python, *interpreter_options(), "-m", NODE_MODULE, MEMBER]
+    return " ".join(map(shlex.quote, words))
 
 
 def ssh_command(ssh: Sequence[str], host: str, command: str) -> list[str]:

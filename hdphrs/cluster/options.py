@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from hdphrs.cluster.plan import NodePlan
 from hdphrs.config import LEDGER_BYTES_MAX, REJOIN_FOR_S
+from hdphrs.program.entry import Entry
 from hdphrs.records import dataclass
 from hdphrs.wire.settings import Streams
 
@@ -14,7 +15,7 @@ from hdphrs.wire.settings import Streams
 class RunOptions:
     """All that the launcher needs to know; made by the command line."""
 
-    program: str
+    program: Entry
     args: tuple[str, ...]
     nodes: tuple[NodePlan, ...]
     """The root first."""

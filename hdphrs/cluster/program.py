@@ -13,8 +13,11 @@ import sys
 
 from hdphrs.config import SEED_VARIABLE
 from hdphrs.errors import StartError
+from hdphrs.program.entry import Entry
 from hdphrs.room import lack_of, wait_for_room
+from hdphrs.wire.interpreter import interpreter_options
 from hdphrs.wire.settings import LEASH_FD_VARIABLE, PROGRAM_FD_VARIABLE, SEQUENTIAL_VARIABLE
+from hdphrs.wire.stacks import room_for_children
 
 _OURS = (PROGRAM_FD_VARIABLE, LEASH_FD_VARIABLE, SEQUENTIAL_VARIABLE)
 _SAFE_PATH = {"PYTHONSAFEPATH": "1"}
@@ -27,12 +30,13 @@ def forget_outer_run() -> None:
         os.environ.pop(name, None)
 
 
-def program_command(program: str, args: tuple[str, ...]) -> list[str]:
-    """The command line of the process that runs the program as `__main__`."""
-    return [sys.executable, "-m", "hdphrs.program", program, *args]
+def program_command(program: Entry, args: tuple[str, ...]) -> list[str]:
+    """The command line of the process that runs the program as `__main__`, in an interpreter with our options."""
+    warnings = [f"-W{option}" for option in sys.warnoptions]
+    return [sys.executable, *interpreter_options(), *warnings, "-m", "hdphrs.program", *program.words, *args]
 
 
-def start_program(program: str, args: tuple[str, ...], seed: int, link: int, leash: int) -> subprocess.Popen[bytes]:
+def start_program(program: Entry, args: tuple[str, ...], seed: int, link: int, leash: int) -> subprocess.Popen[bytes]:
     """Start the program; it waits until the root says on `link` that all nodes are there.
 
     Args:
@@ -59,12 +63,13 @@ def start_program(program: str, args: tuple[str, ...], seed: int, link: int, lea
         raise StartError(f"cannot start the program: {lack_of(error)}") from error
 
 
-def run_sequentially(program: str, args: tuple[str, ...], seed: int) -> None:
+def run_sequentially(program: Entry, args: tuple[str, ...], seed: int) -> None:
     """Become the program, without any node."""
     forget_outer_run()
     command = program_command(program, args)
     _block_interrupts()
-    os.execve(command[0], command, os.environ | _SAFE_PATH | {SEED_VARIABLE: str(seed), SEQUENTIAL_VARIABLE: "1"})
+    with room_for_children():  # as deep as the stack of a scheduler, which runs the tasks elsewhere
+        os.execve(command[0], command, os.environ | _SAFE_PATH | {SEED_VARIABLE: str(seed), SEQUENTIAL_VARIABLE: "1"})
 
 
 def _block_interrupts() -> set[int]:

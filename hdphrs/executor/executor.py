@@ -22,8 +22,8 @@ from hdphrs.api.port import Unattached
 from hdphrs.executor.calls import Initializer, chunked
 from hdphrs.executor.desk import Desk
 from hdphrs.executor.inside import InsideFuture
+from hdphrs.program.embedded import chosen_cores
 from hdphrs.program.port import ProgramPort
-from hdphrs.wire.settings import usable_cores
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -161,7 +161,7 @@ class Executor(StandardExecutor):
     @property
     def _max_workers(self) -> int:
         """How many calls can run at a time; Dask and joblib look at it, as that of the standard executors."""
-        return self._workers_max or usable_cores() if self._desk is None else self._desk.workers
+        return self._workers_max or chosen_cores() if self._desk is None else self._desk.workers
 
     @property
     def _broken(self) -> BrokenExecutor | None:

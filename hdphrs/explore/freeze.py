@@ -241,7 +241,7 @@ ROLES: dict[str, tuple[type, _Role]] = {
         _Role({"_stopping": codec(dict[tuple[TaskRef, int], _Stopping])}, frozenset({"_grace_s", "_schedulers"})),
     ),
     "limits": (Limits, _Role({"_running": codec(dict[tuple[TaskRef, int], _Running])}, frozenset())),
-    "code": (CodeStore, _Role({}, frozenset({"_data", "_given"}))),  # tasks of a search need no code
+    "code": (CodeStore, _Role({}, frozenset({"_data", "_given", "_surroundings"}))),  # a search needs no code
     "homes": (Homes, _between("me members choose pool supervisor code say")),
     "intake": (Intake, _between("me members pool supervisor schedulers thief pieces reruns homes counters say")),
     "unwanted": (

@@ -25,8 +25,9 @@ from hdphrs.wire.failing import sentence_of
 from hdphrs.wire.framing import encode_frame
 from hdphrs.wire.nameless import nameless
 from hdphrs.wire.page import Page
-from hdphrs.wire.settings import FAILED, MEMBER, NODE_MODULE, NodeSettings, read_settings
+from hdphrs.wire.settings import FAILED, MEMBER, NODE_MODULE, PYTHON_VARIABLE, NodeSettings, read_settings
 from hdphrs.wire.stacks import THREAD_STACK_BYTES, has_room
+from hdphrs.wire.surroundings import AWAY_VARIABLE
 
 _LEASH = 0
 
@@ -36,7 +37,8 @@ def begin() -> NoReturn:
     settings = None
     try:
         settings = read_settings(open(_LEASH, "rb", buffering=0, closefd=False))  # noqa: SIM115 - it is the leash
-        os.environ.pop("PYTHONSAFEPATH", None)
+        for name in ("PYTHONSAFEPATH", PYTHON_VARIABLE):  # what is started here is to have neither
+            os.environ.pop(name, None)
         if settings.program_archive is not None:
             _share_archive(settings.program_archive)
         forks = sys.platform == "linux" and has_room() and settings.program_archive is None
@@ -123,13 +125,15 @@ def _live_apart(settings: NodeSettings, leash: int) -> NoReturn:
 
 
 def _share_archive(archive: bytes) -> None:
-    """Put the program's directory on the import path of the schedulers, without leaving a file behind."""
+    """Put the program's directory on the import path of the schedulers, without leaving a file behind; and tell them
+    that the program is on another host."""
     descriptor = nameless("hdphrs-program")
     view = memoryview(archive)
     while view:
         view = view[os.write(descriptor, view) :]
     os.set_inheritable(descriptor, True)
     entry = f"/proc/{os.getpid()}/fd/{descriptor}"
+    os.environ[AWAY_VARIABLE] = "1"
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), entry]))
 
 

@@ -19,6 +19,7 @@ from typing import NoReturn
 
 from hdphrs.node.fork import Fork, become
 from hdphrs.room import NO_ROOM_STATUS
+from hdphrs.wire.interpreter import interpreter_options
 from hdphrs.wire.page import Line, Page
 from hdphrs.wire.settings import PATH_VARIABLE, NodeSettings, Streams
 from hdphrs.wire.stacks import room_for_children
@@ -88,7 +89,7 @@ class SchedulerProcess:
             else:
                 with room_for_children():
                     self.process = subprocess.Popen(
-                        [sys.executable, "-m", MODULE, *words],
+                        [sys.executable, *interpreter_options(), "-m", MODULE, *words],
                         stdin=subprocess.DEVNULL,
                         stdout=their_output,
                         stderr=their_errors,

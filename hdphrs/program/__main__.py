@@ -1,4 +1,5 @@
-"""The command line `python -m hdphrs.program PROG ARGS...`, started by `hdphrs run`: runs PROG as `__main__`.
+"""The command line `python -m hdphrs.program PROG ARGS...`, started by `hdphrs run`: runs PROG, or `-m MODULE`, as
+`__main__`.
 
 Standard streams, arguments and exit status are the program's own; of its tracebacks our frames are cut off.  It is
 started with SIGINT blocked: Ctrl-C ends it without a traceback as long as PROG has not begun.
@@ -6,23 +7,24 @@ started with SIGINT blocked: Ctrl-C ends it without a traceback as long as PROG 
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 import sys
 import threading
-from types import ModuleType, TracebackType
+from types import TracebackType
 
 from hdphrs.api.future import state
 from hdphrs.api.sequential import SequentialPort
 from hdphrs.console import say
-from hdphrs.errors import HdphrsError, RootLostError, StartError, TaskError
+from hdphrs.errors import HdphrsError, RootLostError, StartError, TaskError, UsageError
 from hdphrs.form import OUR_FILES
 from hdphrs.program.attach import attach
+from hdphrs.program.entry import MODULE_OPTION, Entry, become, entry_of
 from hdphrs.room import start_thread
 from hdphrs.wire.failing import tell_end
 from hdphrs.wire.files import occupy_standard
 from hdphrs.wire.settings import LEASH_FD_VARIABLE, SEQUENTIAL_VARIABLE
+from hdphrs.wire.stacks import THREAD_STACK_BYTES
 
 
 def main() -> None:
@@ -33,9 +35,10 @@ def main() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
     occupy_standard()
     os.environ.pop("PYTHONSAFEPATH", None)
-    _, path, *arguments = sys.argv
+    entry, arguments = _asked(sys.argv[1:])
     if os.environ.pop(SEQUENTIAL_VARIABLE, None):
         SequentialPort().take_over()
+        threading.stack_size(THREAD_STACK_BYTES)  # else threads would get what the main one has
     else:
         try:
             _watch_leash()
@@ -48,17 +51,20 @@ def main() -> None:
             tell_end("the program", error)
             sys.exit(1)
     sys.excepthook = _print_exception
-    sys.argv = [path, *arguments]
-    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    with io.open_code(path) as file:
-        source = file.read()
-    module = ModuleType("__main__")
-    module.__dict__.update(__file__=path, __builtins__=__builtins__)
-    sys.modules["__main__"] = module
-    code = compile(source, path, "exec")
     if heeds_interrupts:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    exec(code, module.__dict__)
+    become(entry, arguments)
+
+
+def _asked(words: list[str]) -> tuple[Entry, list[str]]:
+    """What to run, and its arguments."""
+    is_module = words[0] == MODULE_OPTION
+    name, *arguments = words[is_module:]
+    try:
+        return entry_of(name, module=is_module), arguments
+    except UsageError as error:  # it was there when the launcher looked
+        say(str(error))
+        sys.exit(1)
 
 
 def _watch_leash() -> None:

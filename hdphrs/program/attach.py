@@ -21,13 +21,14 @@ from collections.abc import Callable
 
 from hdphrs.api.future import state
 from hdphrs.api.port import unattached
+from hdphrs.choices import choices
 from hdphrs.console import say
 from hdphrs.errors import HdphrsError, UsageError
-from hdphrs.program.embedded import EmbeddedNode
+from hdphrs.program.embedded import EmbeddedNode, chosen_cores, settled_cores
 from hdphrs.program.port import ProgramPort
 from hdphrs.wire.files import out_of_the_way
 from hdphrs.wire.local import Link
-from hdphrs.wire.settings import PROGRAM_FD_VARIABLE, usable_cores
+from hdphrs.wire.settings import PROGRAM_FD_VARIABLE
 
 
 class Run:
@@ -85,7 +86,7 @@ class Lease:
     @property
     def cores(self) -> int:
         """Schedulers of its run, there or on their way."""
-        return self.port.cores or (usable_cores() if self._run.node is None else self._run.node.slots)
+        return self.port.cores or (chosen_cores() if self._run.node is None else self._run.node.slots)
 
     @property
     def is_apart(self) -> bool:
@@ -155,7 +156,7 @@ def lease(slots: int | None, revoke: Callable[[], object]) -> Lease:
         UsageError: as `attach`.
     """
     with _choosing:
-        run = _choose() if _can_share(slots) else _begin(slots or usable_cores(), next(_numbers))
+        run = _choose() if _can_share(slots) else _begin(slots or settled_cores(), next(_numbers))
         taken = Lease(run, revoke)
         run.leases.append(taken)
         return taken
@@ -179,6 +180,7 @@ def shutdown() -> None:
         _current = None
         if isinstance(state.port, ProgramPort):
             state.port = unattached()
+        choices.unsettle()
     for run in ending:
         for taken in run.leases:
             taken.revoke()
@@ -192,7 +194,7 @@ def _can_share(slots: int | None) -> bool:
     if has_room(slots) or _over is not None or PROGRAM_FD_VARIABLE in os.environ:
         return True
     has_one = _current is not None and not _current.port.is_lost
-    return not has_one and slots in (None, usable_cores())
+    return not has_one and slots in (None, chosen_cores())
 
 
 def _choose() -> Run:
@@ -206,7 +208,7 @@ def _choose() -> Run:
     if run is None:
         if _over is not None:
             raise UsageError(_over)
-        run = _current = _inherit() or _begin(usable_cores())
+        run = _current = _inherit() or _begin(settled_cores())
     return run
 
 
@@ -214,6 +216,7 @@ def _inherit() -> Run | None:
     descriptor = os.environ.pop(PROGRAM_FD_VARIABLE, None)
     if descriptor is None:
         return None
+    choices.leave_to_others()
     sock = socket.socket(fileno=out_of_the_way(int(descriptor)))
     return _add(ProgramPort(Link(sock), describe_loss=_describe_loss_of_root))
 

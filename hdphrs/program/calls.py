@@ -191,6 +191,11 @@ class Calls:
         return bool(self._waiting) and self._load <= REFILL * self._room
 
     @property
+    def is_idle(self) -> bool:
+        """Whether no call waits here or is in the cluster, but for those that were placed."""
+        return not self._load and not self._waiting
+
+    @property
     def _room(self) -> int:
         return TASKS_PER_CORE * max(self.cores, 1)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from hdphrs.protocol.paths import show_path
-from hdphrs.wire.said import ERR, LAST, Advice, Allowance, Held, LogRecord, Said, Text, Warned, Who
+from hdphrs.wire.said import ERR, LACK, LAST, Advice, Allowance, Held, LogRecord, Said, Text, Warned, Who
 
 ALIKE_S = 2.0
 """How long lines of other tasks that say the same are counted instead of shown."""
@@ -85,7 +85,8 @@ class Echo:
             case Advice(kind, sentence):
                 if kind not in self._advised:
                     self._advised.add(kind)
-                    self._write(ERR, f"hdphrs: advice: {sentence}\n")
+                    label = "warning" if kind.startswith(LACK) else "advice"
+                    self._write(ERR, f"hdphrs: {label}: {sentence}\n")
             case Held(count):
                 self._hold(count)
 

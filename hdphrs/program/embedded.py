@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 
+from hdphrs.choices import choices
 from hdphrs.config import LEDGER_END_S
 from hdphrs.console import say
 from hdphrs.errors import LedgerError, StartError
@@ -31,6 +32,7 @@ from hdphrs.wire.settings import (
     read_ledger_key,
     start_node,
     stopped_s,
+    usable_cores,
 )
 
 FAREWELL_S = 2.0
@@ -116,6 +118,24 @@ class EmbeddedNode:
         except subprocess.TimeoutExpired:
             return "does not answer any more"
         return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+
+
+def chosen_cores() -> int:
+    """How many schedulers a node of this program has: as many as are chosen, or else one for each core that it may
+    use.
+
+    Raises:
+        UsageError: the environment has something that is no number of them.
+    """
+    cores: int = choices.value("cores", None) or usable_cores()
+    return cores
+
+
+def settled_cores() -> int:
+    """The same, for a run that begins now, which no other choice can change any more."""
+    cores = chosen_cores()
+    choices.settle("cores", cores)
+    return cores
 
 
 def _ledger() -> tuple[str | None, bytes | None]:

@@ -27,6 +27,7 @@ from hdphrs.program.calls import ARRIVED, HERE, CallFuture, Calls, Kind
 from hdphrs.program.listener import Listener
 from hdphrs.program.reader import Reader
 from hdphrs.program.sender import Sender
+from hdphrs.program.surroundings import Outlook
 from hdphrs.program.waiters import Waiters
 from hdphrs.protocol.paths import PROGRAM_PATH, child_path
 from hdphrs.protocol.tasks import FAIR, KEEN, ROOT, NodeId, Task
@@ -98,7 +99,7 @@ class ProgramPort:
         self._listener = Listener()
         self._waiters = Waiters(self._lock)
         self._calls = Calls(self._lock, self._waiters.fill, self._listener)
-        self._sender = Sender(link, self._calls, self._listener, self._tidy, self._lose)
+        self._sender = Sender(link, self._calls, self._listener, Outlook(), self._tidy, self._lose)
         reloads.notice()
         self._book = CodeBook(lambda digest, data: self._sender.post([local.CODE, digest, data]))
         self._kinds: dict[tuple[bytes, bytes, bool, bytes], Kind] = {}
@@ -194,6 +195,7 @@ class ProgramPort:
         future._status = AWAY
         try:
             if not self._sender.send(future):
+                self._sender.is_stale = True
                 self._calls.add(future)
                 self._sender.wake()
                 self._reader.stir()

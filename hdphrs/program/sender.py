@@ -13,15 +13,19 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import groupby
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, Final
 
 from hdphrs.program.calls import CallFuture, Calls
 from hdphrs.program.listener import LOOK_S, Listener
+from hdphrs.program.surroundings import Outlook
 from hdphrs.room import start_thread
 from hdphrs.wire import local
 
 BATCH_MAX = 4096
 """Tasks that leave together at most."""
+
+TASKS: Final = (local.EXPORT, local.PLACE)
+"""Messages with tasks, which need the program's surroundings."""
 
 
 class Sender:
@@ -32,12 +36,14 @@ class Sender:
         link: local.Link,
         calls: Calls,
         listener: Listener,
+        outlook: Outlook,
         tidy: Callable[[], None],
         lose: Callable[[], None],
     ) -> None:
         """`calls` are sent when there is room for them, and what the `listener` wants to hear, when that changes.
 
         Args:
+            outlook: looks whether the program's surroundings have changed, which then go ahead of the tasks.
             tidy: called whenever the thread is woken: for what no signal handler may interrupt.
             lose: called if this process has no link any more; that the other end is gone, the receiver sees.
         """
@@ -45,7 +51,11 @@ class Sender:
         self._link = link
         self._calls = calls
         self._listener = listener
+        self._outlook = outlook
         self._tidy = tidy
+        self.is_stale: bool = False
+        """Whether something has been spawned since it was looked whether the surroundings have changed; set before it
+        can be sent."""
         self._posted: deque[list[Any]] = deque()
         self._bell: SimpleQueue[None] = SimpleQueue()
         self._asleep = False
@@ -64,6 +74,8 @@ class Sender:
     def post(self, message: list[Any]) -> None:
         """This is to be sent, too."""
         try:
+            if message[0] in TASKS:
+                self.is_stale = True
             self._posted.append(message)
             self.wake()
         except BaseException:  # a signal handler has raised, perhaps when it was posted and nobody knew
@@ -77,6 +89,8 @@ class Sender:
         """
         # In this order: what the call needs was posted, and has been sent if the sender is asleep after that.
         if self._posted or not self._asleep or not self._listener.unsure:
+            return False
+        if not self._calls.is_idle or self._outlook.has_changed():  # in this order: the latter takes longer
             return False
         item = self._calls.send(future)
         if item is None:
@@ -110,6 +124,11 @@ class Sender:
                 while True:
                     posted.append(self._posted.popleft())
             messages = list(_together(posted, exported))
+            if self.is_stale:  # in this order: what is spawned from here on is looked out for again
+                self.is_stale = False
+                news = self._outlook.news()
+                if news is not None:
+                    messages.insert(0, [local.CODE, *news])
             wanted = self._listener.wanted()
             if wanted is not None:
                 messages.insert(0, wanted)

@@ -54,4 +54,4 @@ class Foresight:
         origin = self._schedulers.next_fed
         if origin is None or self._leaving.under_way or self._schedulers.crashes_of(path):
             return None
-        return origin if not code or self._code.has(("scheduler", origin), code) else None
+        return origin if self._code.has(("scheduler", origin), code) else None

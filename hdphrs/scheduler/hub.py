@@ -27,7 +27,8 @@ from hdphrs.api.future import DONE, FAILED, Future, take
 from hdphrs.api.options import use
 from hdphrs.api.places import Roster
 from hdphrs.errors import CannotTravelError
-from hdphrs.protocol.tasks import Task
+from hdphrs.protocol.surroundings import is_surroundings
+from hdphrs.protocol.tasks import Payload, Task
 from hdphrs.scheduler.answers import COST, LATE_S, LEDGER_LATE_S, Answers
 from hdphrs.scheduler.assigned import Assigned, root_of
 from hdphrs.scheduler.bundles import Bundle, Bundles, Call
@@ -48,6 +49,7 @@ from hdphrs.scheduler.reuse import Reuse
 from hdphrs.scheduler.stacks import Stacks
 from hdphrs.scheduler.stop import Stopper
 from hdphrs.scheduler.strands import Strands
+from hdphrs.scheduler.surroundings import Wardrobe
 from hdphrs.scheduler.timers import Timers
 from hdphrs.scheduler.turn import Turn
 from hdphrs.scheduler.voice import Voice
@@ -114,6 +116,7 @@ class Hub:
         )
         self._answers = Answers(LEDGER_LATE_S if ledger else LATE_S)
         self.voice: Voice = Voice(link, links)
+        self._wardrobe = Wardrobe(lambda: roster.infos[0].host, self.voice.say_lack)
         self._bundles = Bundles(
             book,
             self._shelf,
@@ -140,7 +143,7 @@ class Hub:
             self._timers,
             self._meter,
             self._strands,
-            self._shelf.teach,
+            self._teach,
             self._imports,
             finds,
             self.voice,
@@ -194,6 +197,13 @@ class Hub:
         self._tell([local.READY])
         self._serve_loop()
         raise AssertionError("the loop of the main greenlet never ends")
+
+    def _teach(self, digest: bytes, data: Payload) -> None:
+        """What tasks need arrives, ahead of them."""
+        if is_surroundings(digest):
+            self._wardrobe.put_on(bytes(data))
+        else:
+            self._shelf.teach(digest, data)
 
     def _serve_loop(self) -> None:
         """The body of every greenlet; an error in here is ours, and must not surface in somebody's task."""

@@ -24,6 +24,7 @@ from io import FileIO
 from typing import NoReturn
 
 from hdphrs.api import future as fast
+from hdphrs.choices import choices
 from hdphrs.config import CONTEXTS_VARIABLE
 from hdphrs.scheduler.streams import forgiving
 from hdphrs.wire.files import out_of_the_way
@@ -156,6 +157,7 @@ def _serve(words: Sequence[str], path: Sequence[str]) -> NoReturn:
         others=[one for one in crew if one is not shared],
     )
     fast.state.port = hub.port
+    choices.leave_to_others()
     hub.voice.install(out=int(voice) > 1, err=int(voice) > 0)
     fast.demand = shared.flags
     if os.environ.get(CONTEXTS_VARIABLE) != "0":

@@ -99,6 +99,10 @@ class Voice:
         if self._may(1):
             self._say([said.RECORD, _who(fast.here.task), attributes])
 
+    def say_lack(self, kind: str, sentence: str) -> None:
+        """Something that the program has is not to be had on this host; one of each kind is shown."""
+        self._say([said.ADVICE, said.LACK + kind, sentence])
+
     def finish(self) -> list[list[Any]]:
         """Results leave: whatever has begun a line has ended it.  Returns what has not been sent, as `gathered`."""
         for mouth in self._mouths:

@@ -122,8 +122,6 @@ class CodeBook:
 
     def __init__(self, register: Callable[[bytes, Payload], None]) -> None:
         """`register(digest, data)` tells the node about new code, before the first task that uses it."""
-        self.recursion_limit = 0
-        """The program's, if it has become known here: the own one is higher then, and must not add up on its way."""
         self.chance = b""
         """On what random numbers depend beside the path (`hdphrs.api.seeds`): travels with each call, and back to the
         book of whoever runs it."""
@@ -253,9 +251,7 @@ class CodeBook:
         return digest, data
 
     def _publish(self, digest: bytes, data: bytes) -> None:
-        packed = bulk_of(
-            msgpack.packb([self.recursion_limit or sys.getrecursionlimit(), sys.path, data, reloads.packed()])
-        )
+        packed = bulk_of(msgpack.packb([sys.path, data, reloads.packed()]))
         with self._registering:
             if digest not in self._registered:
                 self._register(digest, packed)
@@ -328,11 +324,7 @@ class CodeShelf:
             raise CannotTravelError(f"task {name} does not unpickle here: {reason(error)}") from error
 
     def _unpack(self, digest: bytes) -> Callable[..., Any]:
-        limit, path, data, reloaded = msgpack.unpackb(bytes(self._taught[digest]))
-        self._book.recursion_limit = max(self._book.recursion_limit, limit)
-        # A spawned call takes four frames (function, get, its isolation, and the C stack's counter) where a plain one
-        # takes one.
-        sys.setrecursionlimit(max(sys.getrecursionlimit(), 4 * limit + 1000))
+        path, data, reloaded = msgpack.unpackb(bytes(self._taught[digest]))
         extend_path(path)
         reloads.apply(reloaded)
         function: Callable[..., Any] = loads(data)

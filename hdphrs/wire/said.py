@@ -6,7 +6,7 @@ scheduler's pipes, and shown in the program (`hdphrs/program/echo.py`); no node 
     [TEXT, who, stream, text]            whole lines, or the part of one that the program's first task has flushed
     [RECORD, who, {attribute: value}]    a log record: its message formatted, its exception as text
     [WARNING, who, {field: value}]       a warning
-    [ADVICE, kind, sentence]             once for each kind (decision 23)
+    [ADVICE, kind, sentence]             once for each kind (decision 23); a warning if the kind begins with `LACK`
     [HELD, count]                        so many lines have been dropped on the way, because there were too many
 
 `who` is `[place, name, path]`: the host and the number of the scheduler there, which its node adds, and the task.
@@ -29,6 +29,9 @@ RECORD: Final = 1
 WARNING: Final = 2
 ADVICE: Final = 3
 HELD: Final = 4
+
+LACK: Final = "lack "
+"""Begins the kind of a sentence about something that a host does not have, although the program does (decision 48)."""
 
 OUT: Final = 1
 ERR: Final = 2

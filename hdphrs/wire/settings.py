@@ -34,6 +34,7 @@ from hdphrs.errors import LedgerError, ProtocolError, StartError, UsageError
 from hdphrs.records import dataclass
 from hdphrs.room import wait_for_room
 from hdphrs.wire.framing import HEADER_BYTES, FrameDecoder, encode_frame
+from hdphrs.wire.interpreter import interpreter_options
 from hdphrs.wire.stacks import room_for_children
 
 LEASH_KILL = b"K"
@@ -43,8 +44,8 @@ LEAVE_SIGNAL = signal.SIGUSR1
 NODE_MODULE = "hdphrs.node"
 ROOT_NODE = "root"
 MEMBER = "member"
-"""A node process is `python -m hdphrs.node KIND`: the kind is for who looks at the processes of a host.  That of a root
-which forks others goes on with their number."""
+"""A node process is `python OPTIONS -m hdphrs.node KIND`: the kind is for who looks at the processes of a host.  That
+of a root which forks others goes on with their number."""
 
 READY = "ready"
 FAILED = "failed"
@@ -70,6 +71,9 @@ SEQUENTIAL_VARIABLE = "HDPHRS_SEQUENTIAL"
 
 PATH_VARIABLE = "HDPHRS_PROGRAM_PATH"
 """Tells a scheduler where the program's modules are."""
+
+PYTHON_VARIABLE = "HDPHRS_PYTHON"
+"""What a node on another host is started with, for `hdphrs drain`: the interpreter, as the hosts file names it."""
 
 OUTPUT_VARIABLE = "HDPHRS_OUTPUT"
 """What --output says, where it is not given: `RAW` or `PREFIXED`."""
@@ -340,7 +344,7 @@ def start_node(
 
         def start() -> subprocess.Popen[bytes]:
             return subprocess.Popen(
-                [python, "-m", NODE_MODULE, *kind],
+                [python, *interpreter_options(), "-m", NODE_MODULE, *kind],
                 bufsize=0,
                 stdin=subprocess.PIPE,
                 stderr=stderr,

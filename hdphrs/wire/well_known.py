@@ -49,7 +49,7 @@ def reduce_known(value: Any, *, is_global: bool) -> tuple[Any, ...] | None:
     if kind is NewType and value.__module__ in _MAINS:
         return _make_new_type, (value.__name__, value.__supertype__)
     if is_variable(kind):
-        return _reduce_variable(value)
+        return _reduce_variable(value, is_global=is_global)
     if kind is weakref.WeakKeyDictionary or kind is weakref.WeakValueDictionary:
         return kind, (dict(value),)
     if not is_global:
@@ -120,11 +120,12 @@ def is_variable(kind: type) -> bool:
     return kind.__name__ == "ContextVar" and kind.__module__ == "_contextvars"
 
 
-def _reduce_variable(variable: Any) -> tuple[Any, ...]:
-    """By its name, where others find it; else another one takes its place."""
+def _reduce_variable(variable: Any, *, is_global: bool) -> tuple[Any, ...] | None:
+    """By its name, where others find it; else another one takes the place of a global."""
     from hdphrs.contexts import travel  # not before there is a variable: a scheduler notices when that is loaded
 
-    return travel.reduce(variable) or (_make_variable, (variable.name, *travel.default_of(variable)))
+    known = travel.reduce(variable)
+    return (_make_variable, (variable.name, *travel.default_of(variable))) if known is None and is_global else known
 
 
 def _make_variable(name: str, *default: Any) -> Any:

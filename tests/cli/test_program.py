@@ -47,7 +47,7 @@ def test_all_that_follows_the_program_is_its_own(start: Start, nodes: Path, tmp_
     arguments = ["-h", "--cores", "0", "--", "x y", "", "ü", "--version"]
     status, output, errors = start("run", "--nodes", nodes, "--", "prog.py", *arguments).finish()
     assert (status, errors) == (0, "")
-    assert output == f"{['prog.py', *arguments]} __main__ prog.py\n"
+    assert output == f"{['prog.py', *arguments]} __main__ {prog}\n"
     assert prog.exists()
 
 

@@ -22,7 +22,7 @@ NO_PROGRAM = "cannot run nowhere.py: No such file or directory"
         (["prog.py"], "No such command 'prog.py'. To run it: hdphrs run prog.py"),
         (["run"], "Missing argument 'prog.py'."),
         (["run", "nowhere.py"], NO_PROGRAM),
-        (["run", "."], "cannot run .: it is a directory"),
+        (["run", "."], "cannot run .: there is no __main__.py in this folder"),
         (["run", "prog.py/x"], "cannot run prog.py/x: Not a directory"),
         (["run", "/dev/null"], "cannot run /dev/null: it is not a regular file"),
         (["run", "--cores", "0", "prog.py"], "Invalid value for '--cores': 0 is not in the range 1<=x<=1024."),

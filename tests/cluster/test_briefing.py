@@ -17,6 +17,7 @@ from hdphrs.cluster.briefing import RootDescriptors, brief_nodes
 from hdphrs.cluster.options import RunOptions
 from hdphrs.cluster.plan import NodePlan
 from hdphrs.config import JOIN_DEADLINE_S
+from hdphrs.program.entry import entry_of
 from hdphrs.wire.settings import encode_settings, read_settings
 from hdphrs.wire.sockets import address_of, listen_abstract
 from tests.cluster.support import write_program
@@ -27,7 +28,7 @@ LOCAL = NodePlan("localhost", 2)
 @pytest.fixture
 def options(tmp_path: Path) -> RunOptions:
     return RunOptions(
-        program=str(write_program(tmp_path, "pass")),
+        program=entry_of(str(write_program(tmp_path, "pass")), module=False),
         args=(),
         nodes=(LOCAL, LOCAL),
         ssh=("ssh",),

@@ -115,17 +115,121 @@ def test_kill_9_leaves_nothing_behind_ssh(
     run.assert_nothing_left()
 
 
+@pytest.mark.parametrize("named", [False, True], ids=["found", "named"])
 def test_node_behind_ssh_is_drained(
-    start: Start, server: SshServer, hosts: Path, program: Path, tmp_path: Path
+    start: Start, server: SshServer, hosts: Path, program: Path, tmp_path: Path, named: bool
 ) -> None:
+    """With the interpreter that the hosts file names for it, which knows hdphrs, as that of the path does not."""
     report = tmp_path / "report.json"
     run = start("run", "--ssh", server.command(), "--nodes", hosts, "--report", report, program, "wait")
     assert run.read_line() == "[0, 1, 2, 3]"
     leaver = run.named("hdphrs.node member")[-1]
-    drain = ("drain", "--ssh", server.command(), "--python", f"{tmp_path}/python", f"127.0.0.1:{leaver}")
+    python = ("--python", f"{tmp_path}/python") if named else ()
+    drain = ("drain", "--ssh", server.command(), *python, f"127.0.0.1:{leaver}")
     told = f"hdphrs: told node process {leaver} to leave\nhdphrs: node process {leaver} is gone\n"
     assert start(*drain).finish() == (0, "", told)
     status, output, errors = run.finish(b"\n")
     assert (status, output.splitlines()[-1]) == (0, RESULT)
     assert re.fullmatch(rf"hdphrs: node [0-9] on \S+ \(process {leaver}\) has left\n", errors)
     assert [node["left"] for node in json.loads(report.read_text())["nodes"]].count(True) == 1
+
+
+def test_a_host_without_a_node_is_asked_with_the_usual_interpreter(start: Start, server: SshServer) -> None:
+    status, output, errors = start("drain", "--ssh", server.command(), "127.0.0.1:1").finish()
+    assert (status != 0, output) == (True, "")
+    assert "No module named hdphrs" in errors or "process 1 is no node of yours" in errors
+
+
+SURROUNDED = """
+import os, sys, warnings
+import hdphrs
+
+def look():
+    old = os.umask(0)
+    os.umask(old)
+    return [
+        sys.argv[1:], os.environ.get("MINE"), os.environ.get("GIVEN"), "PATH" in os.environ, os.getcwd(), oct(old),
+        sys.getrecursionlimit(), sys.get_int_max_str_digits(), warnings.filters[0][0], sys.flags.optimize,
+        hash("the same everywhere"), os.environ.get("HOME"),
+    ]
+
+if __name__ == "__main__":
+    for directory in sys.argv[1:]:
+        os.environ["MINE"] = directory
+        os.environ["HOME"] = "/nowhere"
+        os.chdir(directory)
+        os.umask(0o037)
+        sys.setrecursionlimit(3000)
+        sys.set_int_max_str_digits(9000)
+        warnings.simplefilter("error")
+        seen = [hdphrs.get(hdphrs.spawn_at(node, look)) for node in hdphrs.all_nodes()]
+        print(all(one == seen[0] for one in seen), seen[0][:2], seen[0][3:10], seen[0][11], flush=True)
+"""
+
+
+def test_nodes_behind_ssh_have_the_programs_surroundings(
+    start: Start, server: SshServer, hosts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONHASHSEED", "7")
+    monkeypatch.setenv("GIVEN", "by a shell")
+    monkeypatch.setenv("PYTHONOPTIMIZE", "1")
+    folders = [str(tmp_path), "/"]
+    run = start("run", "--ssh", server.command(), "--nodes", hosts, write_program(tmp_path, SURROUNDED), *folders)
+    status, output, errors = run.finish()
+    assert (status, errors) == (0, "")
+    wanted = [[True, folder, "0o37", 10_000, 9000, "error", 1] for folder in folders]
+    assert output.splitlines() == [
+        f"True {[folders, folder]} {rest} /nowhere" for folder, rest in zip(folders, wanted, strict=True)
+    ]
+
+
+def test_a_working_directory_that_a_host_does_not_have_is_told_of_once(
+    start: Start, server: SshServer, hosts: Path, tmp_path: Path
+) -> None:
+    source = """
+import os, hdphrs
+
+def look():
+    return os.path.isdir(os.getcwd())
+
+if __name__ == "__main__":
+    os.getcwd = lambda: "/not/there"
+    print([hdphrs.get(hdphrs.spawn_at(node, look)) for node in hdphrs.all_nodes() * 3] == [True] * 12)
+"""
+    run = start("run", "--ssh", server.command(), "--nodes", hosts, write_program(tmp_path, source))
+    status, output, errors = run.finish()
+    assert (status, output) == (0, "True\n")
+    lines = sorted(errors.splitlines())
+    assert [line.partition(" has no")[0] for line in lines] == [
+        f"hdphrs: warning: {h}" for h in ("127.0.0.1", "localhost")
+    ]
+    assert all(
+        "has no working directory '/not/there' (No such file or directory); tasks there have" in x for x in lines
+    )
+
+
+@pytest.mark.parametrize("how", ["folder", "archive", "module", "package"])
+def test_programs_of_any_kind_find_their_modules_behind_ssh(
+    start: Start, server: SshServer, hosts: Path, tmp_path: Path, how: str
+) -> None:
+    import zipapp
+
+    folder = tmp_path / "app"
+    (folder / "inner").mkdir(parents=True)
+    (folder / "inner" / "__init__.py").write_text("")
+    (folder / "inner" / "helper.py").write_text(HELPER)
+    work = WORK.replace("import helper", "from inner import helper")
+    (folder / "__main__.py").write_text(work)
+    (folder / "inner" / "work.py").write_text(WORK.replace("import helper", "from . import helper"))
+    (folder / "inner" / "__main__.py").write_text(WORK.replace("import helper", "from . import helper"))
+    zipapp.create_archive(folder, tmp_path / "app.pyz", "/usr/bin/env python3")
+    ways: dict[str, list[object]] = {
+        "folder": [folder],
+        "archive": [tmp_path / "app.pyz"],
+        "module": ["-m", "app.inner.work"],
+        "package": ["-m", "app.inner"],
+    }
+    run = start("run", "--ssh", server.command(), "--nodes", hosts, *ways[how])
+    status, output, errors = run.finish()
+    assert (status, errors) == (0, "")
+    assert output.splitlines() == ["[0, 1, 2, 3]", "[96, 96, 96, 96]", RESULT]

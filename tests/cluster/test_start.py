@@ -19,6 +19,7 @@ from hdphrs.cluster import launch as launcher
 from hdphrs.cluster.options import RunOptions
 from hdphrs.cluster.plan import NodePlan
 from hdphrs.errors import StartError
+from hdphrs.program.entry import entry_of
 from hdphrs.wire import local
 from hdphrs.wire.settings import TOLD_STATUS, NodeSettings, start_node
 from tests.cluster.stand_ins import JOINED, OBEDIENT, SERVES, TOLD, stand_in
@@ -111,7 +112,7 @@ def test_r12_nodes_that_do_not_join_in_time_end_the_run(tmp_path: Path, monkeypa
     monkeypatch.setattr(launcher, "START_DEADLINE_S", 0.5)
     idle = NodePlan("localhost", 1, str(stand_in(tmp_path, "python", TOLD + "os.read(0, 1)\n")))
     options = RunOptions(
-        program=str(write_program(tmp_path, "print('never')")),
+        program=entry_of(str(write_program(tmp_path, "print('never')")), module=False),
         args=(),
         nodes=(idle, idle),
         ssh=("ssh",),

@@ -197,27 +197,6 @@ def test_a_function_unpickled_from_code_keeps_its_digest_when_it_spawns_itself()
     assert again == digest
 
 
-def test_code_raises_the_recursion_limit() -> None:
-    limit = sys.getrecursionlimit()
-    function, _ = main_function("def f(n): return n", "f")
-    Pair().send(function, 1)
-    assert sys.getrecursionlimit() > 2 * limit
-
-
-def test_the_recursion_limit_does_not_grow_as_code_goes_to_and_fro() -> None:
-    pair = Pair()
-    back: dict[bytes, bytes] = {}
-    scheduler = CodeBook(back.__setitem__)
-    pair.shelf = CodeShelf(scheduler)
-    pair.send(main_function("def f(n): return n", "f")[0], 1)
-    limit = sys.getrecursionlimit()
-    digest, payload = scheduler.encode("g", main_function("def g(n): return -n", "g")[0], (1,), {})
-    other = CodeShelf(CodeBook(lambda digest, data: None))
-    other.teach(digest, back[digest])
-    other.decode("g", digest, payload)
-    assert sys.getrecursionlimit() == limit
-
-
 def test_a_partial_called_with_keywords_keeps_its_positional_arguments() -> None:
     function, kwargs = unfold(Keywords(partial(divmod, 7), x=2))
     assert kwargs == {"x": 2}
