@@ -201,7 +201,7 @@ class Hub:
     def _teach(self, digest: bytes, data: Payload) -> None:
         """What tasks need arrives, ahead of them."""
         if is_surroundings(digest):
-            self._wardrobe.put_on(bytes(data))
+            self._wardrobe.take(bytes(data))
         else:
             self._shelf.teach(digest, data)
 
@@ -237,6 +237,7 @@ class Hub:
 
     def _execute(self, future: Future[Any], function: Callable[..., Any]) -> None:
         if isinstance(future, Assigned):
+            self._wardrobe.change()
             task, started_s = future.spark.task, perf_counter()
             expected_s = self._habits.begin(task, started_s)
             if self._answers.gathered:

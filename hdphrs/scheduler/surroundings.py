@@ -34,6 +34,18 @@ class Wardrobe:
         self._tell_lack = lack
         self._is_away = os.environ.pop(AWAY_VARIABLE, None) is not None
         self._on: Surroundings | None = None
+        self._next: bytes | None = None
+        """What has come, and is not put on yet."""
+
+    def take(self, data: bytes) -> None:
+        """These are the surroundings of the tasks that come after this."""
+        self._next = data
+
+    def change(self) -> None:
+        """While no task has the core: what a running one has set for a while, it would restore in the place of ours."""
+        if self._next is not None:
+            data, self._next = self._next, None
+            self.put_on(data)
 
     def put_on(self, data: bytes) -> None:
         """These are the surroundings from now on."""

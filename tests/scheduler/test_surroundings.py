@@ -61,7 +61,7 @@ def test_limits_arguments_and_umask_are_the_programs() -> None:
     assert sys.argv == ["p", "q"]
     assert sys.argv is argv
     assert os.umask(0o27) == 0o27
-    assert sys.getrecursionlimit() == 3 * 2000 + 1000
+    assert sys.getrecursionlimit() == 4 * 2000 + 1000
     assert sys.get_int_max_str_digits() == 5000
     assert sys.dont_write_bytecode
 
