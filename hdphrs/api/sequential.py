@@ -79,6 +79,12 @@ class SequentialPort:
     def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
         """It has been made."""
 
+    def attend(self, future: Future[Any], call: Callable[[], object]) -> None:
+        call()
+
+    def want(self, future: Future[Any]) -> None:
+        """It is full."""
+
     def cancel(self, future: Future[Any]) -> bool:
         return False
 

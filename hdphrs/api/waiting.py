@@ -116,7 +116,7 @@ def wait(futures: Iterable[Future[Any]], *, timeout: float | None = None) -> Non
         UsageError: `timeout` is no number of seconds.
         Cancelled: the calling task is about to end.
     """
-    for _ in _completed(futures, None if timeout is None else Limit("wait", timeout)):
+    for _ in _completed(futures, None if timeout is None else Limit("wait", timeout), all_of_them=timeout is None):
         pass
 
 
@@ -154,7 +154,14 @@ def await_one(future: Future[Any], timeout: float) -> None:
         raise (error if function is None else limit.error(f"task {name_of(function)} has")) from None
 
 
-def _completed(futures: Iterable[Future[T]], limit: Limit | None) -> Generator[Future[T], None, None]:
+def _completed(
+    futures: Iterable[Future[T]], limit: Limit | None, *, all_of_them: bool = False
+) -> Generator[Future[T], None, None]:
+    """The futures, each when it is full.
+
+    What runs in place cannot be left.  So it is only run in place by who waits for `all_of_them`; for others the
+    scheduler's loop runs it, the first one first, and comes back to the caller as soon as one is full.
+    """
     untaken: list[Future[T]] = []
     taken: deque[Future[T]] = deque()
     for future in dict.fromkeys(futures):
@@ -173,8 +180,8 @@ def _completed(futures: Iterable[Future[T]], limit: Limit | None) -> Generator[F
     try:
         while waiting:
             arrivals.watch(waiting.popleft())
-        if limit is not None:  # what runs in place cannot be left: the scheduler's loop runs them, these first
-            sparks.extend(untaken)
+        if not all_of_them:
+            sparks.extend(reversed(untaken))
             while untaken:
                 arrivals.watch(untaken.pop())
         while untaken:

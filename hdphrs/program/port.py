@@ -248,6 +248,12 @@ class ProgramPort:
                 return
         call()
 
+    def attend(self, future: Future[Any], call: Callable[[], object]) -> None:
+        self.watch(future, call)
+
+    def want(self, future: Future[Any]) -> None:
+        """It is on its way."""
+
     def poll(self, future: Future[Any]) -> bool:
         self._reader.stir()
         return future._status is not AWAY

@@ -31,6 +31,7 @@ from hdphrs.protocol.tasks import Task
 from hdphrs.scheduler.answers import COST, LATE_S, LEDGER_LATE_S, Answers
 from hdphrs.scheduler.assigned import Assigned, root_of
 from hdphrs.scheduler.bundles import Bundle, Bundles, Call
+from hdphrs.scheduler.completion import Completer
 from hdphrs.scheduler.dialogue import Dialogue
 from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.finds import Finds
@@ -47,6 +48,7 @@ from hdphrs.scheduler.reuse import Reuse
 from hdphrs.scheduler.stacks import Stacks
 from hdphrs.scheduler.stop import Stopper
 from hdphrs.scheduler.strands import Strands
+from hdphrs.scheduler.threads import Threads
 from hdphrs.scheduler.timers import Timers
 from hdphrs.scheduler.turn import Turn
 from hdphrs.scheduler.voice import Voice
@@ -60,6 +62,9 @@ from hdphrs.wire.values import dump_error, pack_result, summary
 LIGHT_S = 0.2e-3
 """To unpickle what a task gets, or to pickle its value, is no work of its own if it takes less: in place that would not
 be needed, and the first times it takes many times as long as later."""
+
+THREADS_S = 2e-3
+"""How often a scheduler without work looks whether there is some for it, if threads of its tasks run."""
 
 
 class Hub:
@@ -165,6 +170,8 @@ class Hub:
             looks=reliable,
         )
         turn.meet(self._bundles, self._stopper, self._dialogue, self._helper)
+        self._threads = Threads(self._stopper.has_ended)
+        self._completer = Completer(self._dialogue, self._waiting, self._threads, self._stopper, links)
         self.port: TaskPort = TaskPort(
             turn,
             self._dialogue,
@@ -180,6 +187,7 @@ class Hub:
             roster,
             book,
             line,
+            self._completer,
         )
         use.on_begin = line.again
 
@@ -189,6 +197,7 @@ class Hub:
         """Tell the node that this scheduler is ready, and run what it gets until the process is ended."""
         self._stopper.handlers.install()
         self._helper.start()
+        self._threads.install()
         self._stacks.begin()
         self._tell([local.READY])
         self._serve_loop()
@@ -407,7 +416,10 @@ class Hub:
             self._waiting.wake_all()
             if self._stacks.ready:
                 return
-        if self._dialogue.receive(block=True, for_s=self._imports.patience_s) or self._timers.left_s() == 0.0:
+        patience_s = self._imports.patience_s
+        if self._completer.is_active:  # what other threads run, or spawn, wakes nobody here
+            patience_s = THREADS_S if patience_s is None else min(patience_s, THREADS_S)
+        if self._dialogue.receive(block=True, for_s=patience_s) or self._timers.left_s() == 0.0:
             self._imports.rest()
         elif self._imports:
             self._imports.go_on()
