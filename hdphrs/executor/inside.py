@@ -79,10 +79,11 @@ class InsideFuture(Future[T]):
 
     def wait_with(self, waiter: Any) -> None:
         """`concurrent.futures` is about to wait for it, with others: let that be in our way, which holds no core."""
+        if super().done():
+            return
         if hasattr(waiter, "event") and not isinstance(waiter.event, _Event):
             waiter.event = _Event()
-        if not super().done():
-            state.port.watch(self._task, self._fill_at_once)
+        state.port.watch(self._task, self._fill_at_once)
 
     def cancel(self) -> bool:
         if super().done():

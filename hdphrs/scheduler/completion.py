@@ -35,6 +35,7 @@ from hdphrs.room import lacks_room
 from hdphrs.scheduler.assigned import is_below
 from hdphrs.scheduler.clocks import ThreadClock
 from hdphrs.scheduler.dialogue import Dialogue
+from hdphrs.scheduler.interrupting import Interrupter
 from hdphrs.scheduler.links import Links
 from hdphrs.scheduler.stop import Stopper
 from hdphrs.scheduler.threads import Threads
@@ -57,6 +58,15 @@ BLOCKED_S = 20e-3
 AWAY_S = 50e-3
 """How often a thread that waits looks whether its task is to end."""
 
+SLICE_PAUSE_S = 30e-3
+SLICE_PAUSE_S_MAX = 0.5
+"""How long the main thread is left alone before a task that waits there gives way to others, and between two of these
+times, if nothing comes of it: the first and the longest."""
+
+PRESSING_S = 0.3
+"""When a future is wanted for so long, other schedulers may be in the same state: then this one asks for tasks too,
+though that may hold up the event loop which waits here."""
+
 IDLE_S = 1.0
 """After so long without work a worker ends."""
 
@@ -74,13 +84,23 @@ class Completer:
     """That of one scheduler."""
 
     def __init__(
-        self, dialogue: Dialogue, waiting: Waiting, threads: Threads, stopper: Stopper, links: Links
+        self,
+        dialogue: Dialogue,
+        waiting: Waiting,
+        threads: Threads,
+        stopper: Stopper,
+        links: Links,
+        interrupter: Interrupter,
     ) -> None:
         self._dialogue = dialogue
         self._waiting = waiting
         self._threads = threads
         self._stopper = stopper
         self._links = links
+        self._interrupter = interrupter
+        self._pause_s = SLICE_PAUSE_S
+        self._sliced_s = 0.0
+        """When the main thread was interrupted last, and how long it is left alone then."""
         self._main = ThreadClock()
         self._wanted: dict[Future[Any], float] = {}
         """Those that somebody outside the loop waits for; since when."""
@@ -90,6 +110,8 @@ class Completer:
         self._workers: list[_Worker] = []
         self._change = threading.Condition()
         """Guards all of this, and is notified when there is something for a worker."""
+        self.is_pressing: bool = False
+        """Whether something has been wanted for long that is not here."""
         self._serving = False
         self._stir = threading.Event()
 
@@ -166,8 +188,11 @@ class Completer:
             if is_full(future):
                 self._wanted.pop(future, None)
                 self._waiting.wake(future)  # it may have run in place, where nobody wakes
-        rests = self._main.stands_still_s() > GRACE_S
+                self._pause_s = SLICE_PAUSE_S
+        rests = self._main.rests_s() > GRACE_S
         before_s = monotonic() - (GRACE_S if rests else PATIENCE_S)
+        if rests:
+            self._interrupt()
         with self._change:
             self._due = deque(
                 future
@@ -184,9 +209,19 @@ class Completer:
             self._serving = bool(self._wanted or self._jobs)
             return self._serving
 
+    def _interrupt(self) -> None:
+        """If wanted futures wait for something that only the main thread can do, and a task waits there: have it do
+        that."""
+        now_s = monotonic()
+        since_s = min((since_s for one, since_s in list(self._wanted.items()) if one._function is None), default=now_s)
+        self.is_pressing = now_s - since_s > PRESSING_S
+        if now_s - max(since_s, self._sliced_s) > self._pause_s and self._interrupter.interrupt():
+            self._sliced_s = monotonic()
+            self._pause_s = min(2 * self._pause_s, SLICE_PAUSE_S_MAX)
+
     def _reinforce(self) -> None:
         """Under the lock: another worker, if those that there are do not get on."""
-        if not all(worker.is_busy and worker.clock and worker.clock.stands_still_s() > BLOCKED_S for worker in self._workers):
+        if not all(worker.is_busy and worker.clock and worker.clock.rests_s() > BLOCKED_S for worker in self._workers):
             return
         if len(self._workers) >= WORKERS_MAX:
             self._refuse(f"{WORKERS_MAX} calls of this scheduler wait already, perhaps for each other")

@@ -38,6 +38,7 @@ from hdphrs.scheduler.finds import Finds
 from hdphrs.scheduler.habits import SOON_S, WORTH_S, Habits
 from hdphrs.scheduler.helper import Helper
 from hdphrs.scheduler.imports import Imports
+from hdphrs.scheduler.interrupting import Interrupter
 from hdphrs.scheduler.keep import Keeper
 from hdphrs.scheduler.links import Links
 from hdphrs.scheduler.mail import Mail
@@ -52,7 +53,7 @@ from hdphrs.scheduler.threads import Threads
 from hdphrs.scheduler.timers import Timers
 from hdphrs.scheduler.turn import Turn
 from hdphrs.scheduler.voice import Voice
-from hdphrs.scheduler.waiting import RUNNING, Waiting
+from hdphrs.scheduler.waiting import RUNNING, TaskBell, Waiting
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook, CodeShelf
 from hdphrs.wire.items import pack_outcome
@@ -171,7 +172,12 @@ class Hub:
         )
         turn.meet(self._bundles, self._stopper, self._dialogue, self._helper)
         self._threads = Threads(self._stopper.has_ended)
-        self._completer = Completer(self._dialogue, self._waiting, self._threads, self._stopper, links)
+        self._interrupter = Interrupter(
+            lambda: TaskBell(self._stacks.ready.append, turn.suspend, self._stopper.check, self._timers)
+        )
+        self._completer = Completer(
+            self._dialogue, self._waiting, self._threads, self._stopper, links, self._interrupter
+        )
         self.port: TaskPort = TaskPort(
             turn,
             self._dialogue,
@@ -198,6 +204,7 @@ class Hub:
         self._stopper.handlers.install()
         self._helper.start()
         self._threads.install()
+        self._interrupter.install()
         self._stacks.begin()
         self._tell([local.READY])
         self._serve_loop()
@@ -410,7 +417,8 @@ class Hub:
         """Nothing to run: say so, once, and wait for the node."""
         if self._turn.root is not None:
             self._turn.enter(None, None)
-        self._dialogue.flush(hungry=True)
+        # A task that waits in other code has only lent the core, and wants it back soon.
+        self._dialogue.flush(hungry=not self._interrupter.is_lent or self._completer.is_pressing)
         if self._waiting.calls:
             self._exporter.finish()  # what the helper thread could not export is full now
             self._waiting.wake_all()

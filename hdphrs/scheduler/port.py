@@ -168,8 +168,7 @@ class TaskPort:
     def poll(self, future: Future[Any]) -> bool:
         if self._turn.is_main_thread:
             self._dialogue.receive(block=False)
-        else:
-            self._completer.want(future)
+        self._completer.want(future)
         return future._status is DONE or future._status is FAILED
 
     def topic(self) -> bytes:

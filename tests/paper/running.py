@@ -121,6 +121,12 @@ class CorePort:
     def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
         raise AssertionError("the paper's programs watch nothing")
 
+    def attend(self, future: Future[Any], call: Callable[[], object]) -> None:
+        raise AssertionError("the paper's programs watch nothing")
+
+    def want(self, future: Future[Any]) -> None:
+        raise AssertionError("the paper's programs watch nothing")
+
     def cancel(self, future: Future[Any]) -> bool:
         raise AssertionError("the paper's programs cancel nothing")
 
