@@ -75,8 +75,7 @@ async def _in_asyncio_until_full(future: Future[Any]) -> None:
 
 
 async def _in_trio_until_full(future: Future[Any]) -> None:
-    import trio
-
+    trio: Any = sys.modules["trio"]
     token, task = trio.lowlevel.current_trio_token(), trio.lowlevel.current_task()
     waits = True
 
@@ -90,7 +89,7 @@ async def _in_trio_until_full(future: Future[Any]) -> None:
         with suppress(trio.RunFinishedError):
             token.run_sync_soon(resume)
 
-    def abort(_: object) -> trio.lowlevel.Abort:
+    def abort(_: object) -> Any:
         nonlocal waits
         waits = False
         future.cancel()

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from itertools import count
 from typing import Any, NoReturn, TypeVar
 
 from hdphrs.api import future as fast
@@ -17,6 +18,7 @@ from hdphrs.api.failures import detach
 from hdphrs.api.future import DONE, FAILED, Future, state
 from hdphrs.api.places import NodeInfo, Roster
 from hdphrs.api.seeds import Indices, run_key
+from hdphrs.api.threads import FIRST_THREAD, Body, on_start
 from hdphrs.errors import UsageError
 from hdphrs.protocol.paths import PROGRAM_PATH, child_path
 from hdphrs.protocol.tasks import ROOT, NodeId
@@ -34,7 +36,7 @@ class SequentialPort:
         self._board: Board[object] = Board()
         self._program = Indices()
         self._here = threading.local()
-        """The running task of a thread: its path, and its indices."""
+        """The running task of a thread: its path, its indices, and the numbers of its threads."""
 
     def spawn(
         self,
@@ -92,7 +94,7 @@ class SequentialPort:
         """Nobody is hungry: there is nobody else."""
 
     def topic(self) -> bytes:
-        path, indices = self._task()
+        path, indices, _ = self._task()
         return child_path(path, indices.take())
 
     def key(self) -> bytes:
@@ -111,13 +113,26 @@ class SequentialPort:
         is_task = self._task()[1] is not self._program
         return main(*args) if is_task else self._call(main, args, {})
 
-    def _task(self) -> tuple[bytes, Indices]:
-        return getattr(self._here, "task", (PROGRAM_PATH, self._program))
+    def of_its_task(self, body: Body) -> Body:
+        """The body of a thread that a task starts: the thread's tasks are below that one, as in a scheduler."""
+        path, indices, threads = self._task()
+        if indices is self._program:
+            return body
+        below = child_path(path, FIRST_THREAD + next(threads)), Indices(), count()
+
+        def run_thread(*args: Any, **kwargs: Any) -> None:
+            self._here.task = below
+            body(*args, **kwargs)
+
+        return run_thread
+
+    def _task(self) -> tuple[bytes, Indices, Iterator[int]]:
+        return getattr(self._here, "task", (PROGRAM_PATH, self._program, count()))
 
     def _call(self, function: Callable[..., T], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> T:
         """Run a task that the running one, or the program, spawns."""
         outer = self._task()
-        self._here.task = self.topic(), Indices()
+        self._here.task = self.topic(), Indices(), count()
         try:
             return function(*args, **kwargs)
         finally:
@@ -134,8 +149,10 @@ def sequential() -> Iterator[None]:
     if fast.here.task is not None:
         raise UsageError("sequential(): not inside a task; enter it in the program")
     before = state.port
-    state.port = SequentialPort()
+    state.port = port = SequentialPort()
+    undo = on_start(port.of_its_task)
     try:
         yield
     finally:
+        undo()
         state.port = before

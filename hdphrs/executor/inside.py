@@ -44,11 +44,13 @@ class InsideFuture(Future[T]):
         if super().done():
             return
         try:
-            self._task.get(None if timeout is None else max(0.0, timeout))
+            value = self._task.get(None if timeout is None else max(0.0, timeout))
         except BaseException as error:
             if isinstance(error, Cancelled) or not fast.is_outcome(error, self._task):
                 raise  # the task that asks is to end, it takes longer, or a signal handler has raised
-        self._fill()
+            self._finish(self.set_exception, error)
+        else:
+            self._finish(self.set_result, value)
 
     def result(self, timeout: float | None = None) -> T:
         self.settle(timeout)

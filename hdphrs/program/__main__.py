@@ -15,6 +15,7 @@ from types import ModuleType, TracebackType
 
 from hdphrs.api.future import state
 from hdphrs.api.sequential import SequentialPort
+from hdphrs.api.threads import on_start
 from hdphrs.console import say
 from hdphrs.errors import HdphrsError, RootLostError, StartError, TaskError
 from hdphrs.form import OUR_FILES
@@ -35,7 +36,8 @@ def main() -> None:
     os.environ.pop("PYTHONSAFEPATH", None)
     _, path, *arguments = sys.argv
     if os.environ.pop(SEQUENTIAL_VARIABLE, None):
-        state.port = SequentialPort()
+        state.port = port = SequentialPort()
+        on_start(port.of_its_task)
     else:
         try:
             _watch_leash()

@@ -34,7 +34,9 @@ SLICE: Final[int] = getattr(signal, "SIGRTMAX", signal.SIGURG + 1) - 1
 SLICE_S: Final = 5e-3
 """For how long the loop waits for something to do, before the task waits on."""
 
-WAITING_MODULES: Final = frozenset({"threading", "selectors", "queue", "concurrent.futures._base", "trio._core._io_epoll"})
+WAITING_MODULES: Final = frozenset(
+    {"threading", "selectors", "queue", "concurrent.futures._base", "trio._core._io_epoll"}
+)
 """Whose innermost frames are waits."""
 
 WAITS: Final = frozenset({"acquire", "get", "join", "poll", "put", "recv", "select", "sleep", "wait"})

@@ -18,7 +18,6 @@ that a task starts is always the same one, and what it spawns too.
 
 from __future__ import annotations
 
-import _thread
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,20 +26,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hdphrs.api import future as fast
 from hdphrs.api.future import Future, Here
+from hdphrs.api.threads import FIRST_THREAD, Body, on_start
 from hdphrs.errors import UsageError
-
-FIRST_THREAD: Final = 1 << 31
-"""Index of the first thread that a task has started.  Tasks have no index that is so large, and what is set aside
-(`api/seeds.py`) has no index that is so small."""
 
 CALLBACK: Final = 1 << 30
 """Index, below a future, of the callbacks that are called when it is full."""
-
-STARTERS: Final = ((threading, "_start_new_thread"), (threading, "_start_joinable_thread"), (_thread, "start_new_thread"))
-"""What starts threads; which of these there are depends on the Python."""
-
-OURS: Final = "hdphrs-"
-"""How the names of our own threads begin."""
 
 REMEMBERED_MAX: Final = 64
 """Tasks that have started threads, before it is looked which of them have ended."""
@@ -149,10 +139,7 @@ class Threads:
     def install(self) -> None:
         """In the main thread: from now on threads belong to the task that starts them."""
         _main[0] = get_ident()
-        for module, name in STARTERS:
-            start = getattr(module, name, None)
-            if start is not None:
-                setattr(module, name, self._starting(start))
+        on_start(self._prepare)
 
     def of_callbacks(self, future: Future[Any]) -> Future[Any] | None:
         """Who spawns in the callbacks of a child's future."""
@@ -175,23 +162,16 @@ class Threads:
                     fast.here.__class__ = Here
             _own.is_known, _own.task = False, None
 
-    def _starting(self, start: Callable[..., Any]) -> Callable[..., Any]:
-        """The same, of a thread that belongs to the task that calls this."""
+    def _prepare(self, body: Body) -> Body:
+        """The body of a thread that belongs to the task which starts it."""
+        task = fast.here.task
+        if task is None:
+            return body
+        identity = self._identity(task)
 
-        def start_new_thread(function: Callable[..., object], *rest: Any, **options: Any) -> Any:
-            thread = getattr(function, "__self__", None)
-            ours = isinstance(thread, threading.Thread) and thread.name.startswith(OURS)
-            task = None if ours else fast.here.task
-            if task is not None:
-                function = self._body(function, self._identity(task))
-            return start(function, *rest, **options)
-
-        return start_new_thread
-
-    def _body(self, function: Callable[..., object], identity: Identity) -> Callable[..., object]:
         def run_thread(*args: Any, **kwargs: Any) -> None:
             with self.joined(identity):
-                function(*args, **kwargs)
+                body(*args, **kwargs)
 
         return run_thread
 

@@ -131,7 +131,9 @@ class TaskBell:
         if not self._rung and for_s != 0.0:
             timer = None if for_s is None else self._timers.add(for_s, self._wake)
             self._waiter = getcurrent()
-            if not self._rung or not self._take():  # another thread may have rung a moment ago, and woken this one or not
+            if (
+                not self._rung or not self._take()
+            ):  # another thread may have rung a moment ago, and woken this one or not
                 self._suspend()
             if timer is not None:
                 self._timers.drop(timer)
