@@ -125,6 +125,7 @@ class Future(Generic[T]):
             self._content = Cancelled("the task was cancelled before it had started")
             self._status = FAILED
             _count_tombstone()
+            state.port.filled(self)
             return True
         status = getattr(self, "_status", None)
         return status is not DONE and status is not FAILED and state.port.cancel(self)

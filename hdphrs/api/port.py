@@ -75,6 +75,9 @@ class Port(Protocol):
     def want(self, future: Future[Any]) -> None:
         """Have a future completed though nobody gets it."""
 
+    def filled(self, future: Future[Any]) -> None:
+        """A future that nobody had taken is full: it was cancelled."""
+
     def cancel(self, future: Future[Any]) -> bool:
         """Give up a future that somebody has taken; whether it was empty."""
 

@@ -87,6 +87,9 @@ class SequentialPort:
     def want(self, future: Future[Any]) -> None:
         """It is full."""
 
+    def filled(self, future: Future[Any]) -> None:
+        """Nobody waits."""
+
     def cancel(self, future: Future[Any]) -> bool:
         return False
 

@@ -254,6 +254,9 @@ class ProgramPort:
     def want(self, future: Future[Any]) -> None:
         """It is on its way."""
 
+    def filled(self, future: Future[Any]) -> None:
+        """There are none that nobody has taken."""
+
     def poll(self, future: Future[Any]) -> bool:
         self._reader.stir()
         return future._status is not AWAY

@@ -76,9 +76,15 @@ class Interrupter:
         if self._is_asked and fast.here.task is not None and _waits(frame):
             self._is_asked = False
             self._lent += 1
+            asyncio = sys.modules.get("asyncio.events")
+            loop = asyncio and asyncio._get_running_loop()
             try:
+                if asyncio and loop:
+                    asyncio._set_running_loop(None)  # what runs now may run its own
                 self._bell().wait(SLICE_S)
             finally:
+                if asyncio and loop:
+                    asyncio._set_running_loop(loop)
                 self._lent -= 1
 
 

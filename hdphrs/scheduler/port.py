@@ -137,6 +137,9 @@ class TaskPort:
     def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
         self._waiting.unwatch(future, call)
 
+    def filled(self, future: Future[Any]) -> None:
+        self._waiting.wake(future)
+
     def cancel(self, future: Future[Any]) -> bool:
         if not hasattr(future, "_status"):
             self._exporter.finish()  # as in `wait`

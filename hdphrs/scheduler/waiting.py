@@ -6,6 +6,7 @@ main thread waits; other threads may leave calls here, and wake it.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -31,6 +32,8 @@ class Waiting:
         self._waiters: dict[Future[Any], list[greenlet]] = {}
         self.calls: dict[Future[Any], list[Callable[[], object]]] = {}
         """To be made when these are full, be they in the deque still."""
+        self._watching = threading.RLock()
+        """Held by who adds calls, or takes some back; who wakes them takes them all at once."""
 
     def enter(self, future: Future[Any]) -> bool:
         """The running task waits for a taken future; False if that is full."""
@@ -53,7 +56,8 @@ class Waiting:
         if is_full(future):
             call()
             return
-        self.calls.setdefault(future, []).append(call)
+        with self._watching:
+            self.calls.setdefault(future, []).append(call)
         if is_full(future):  # as in `enter`
             with suppress(ValueError):
                 self.calls.get(future, []).remove(call)
@@ -63,8 +67,11 @@ class Waiting:
 
     def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
         """See `Port.unwatch`."""
-        with suppress(ValueError):
-            self.calls.get(future, []).remove(call)
+        with self._watching, suppress(ValueError, KeyError):
+            calls = self.calls[future]
+            calls.remove(call)
+            if not calls:
+                del self.calls[future]
 
     def wake(self, future: Future[Any]) -> None:
         """This future is full."""

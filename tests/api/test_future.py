@@ -30,6 +30,9 @@ class _Exports:
     def want(self, future: Future[Any]) -> None:
         self.wanted.append(future)
 
+    def filled(self, future: Future[Any]) -> None:
+        self.wanted.append(future)
+
     def export(self) -> None:
         self.exports += 1
 

@@ -127,6 +127,9 @@ class CorePort:
     def want(self, future: Future[Any]) -> None:
         raise AssertionError("the paper's programs watch nothing")
 
+    def filled(self, future: Future[Any]) -> None:
+        raise AssertionError("the paper's programs cancel nothing")
+
     def cancel(self, future: Future[Any]) -> bool:
         raise AssertionError("the paper's programs cancel nothing")
 
