@@ -10,13 +10,14 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from itertools import count
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from hdphrs.api import future as fast
 from hdphrs.api.board import Board
 from hdphrs.api.failures import detach
 from hdphrs.api.future import DONE, FAILED, Future, state
 from hdphrs.api.places import NodeInfo, Roster
+from hdphrs.api.port import Bell
 from hdphrs.api.seeds import Indices, run_key
 from hdphrs.api.threads import FIRST_THREAD, Body, on_start
 from hdphrs.errors import UsageError
@@ -72,8 +73,8 @@ class SequentialPort:
     def poll(self, future: Future[Any]) -> bool:
         return False
 
-    def bell(self) -> NoReturn:
-        raise AssertionError("nobody waits where every future is full")
+    def bell(self) -> Bell:
+        return _Bell()
 
     def watch(self, future: Future[Any], call: Callable[[], object]) -> None:
         call()
@@ -82,7 +83,7 @@ class SequentialPort:
         """It has been made."""
 
     def attend(self, future: Future[Any], call: Callable[[], object]) -> None:
-        call()
+        threading.Thread(target=self.of_its_task(call), name="hdphrs-callback", daemon=True).start()
 
     def want(self, future: Future[Any]) -> None:
         """It is full."""
@@ -140,6 +141,21 @@ class SequentialPort:
             return function(*args, **kwargs)
         finally:
             self._here.task = outer
+
+
+class _Bell:
+    """For callbacks, which are called in a thread here too."""
+
+    def __init__(self) -> None:
+        self._rung = threading.Event()
+
+    def ring(self) -> None:
+        self._rung.set()
+
+    def wait(self, for_s: float | None = None) -> bool:
+        rung = self._rung.wait(for_s)
+        self._rung.clear()
+        return rung
 
 
 @contextmanager

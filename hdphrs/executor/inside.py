@@ -32,8 +32,6 @@ class InsideFuture(Future[T]):
         self._task = task
         self._is_attended = False
         self._waiters: list[Any] = _Waiters(self)
-        if task._function is None and task.done():  # in sequential mode
-            self._fill()
 
     def settle(self, timeout: float | None = None) -> None:
         """Wait until it is done, if need be by running it.
@@ -81,10 +79,13 @@ class InsideFuture(Future[T]):
 
     def wait_with(self, waiter: Any) -> None:
         """`concurrent.futures` is about to wait for it, with others: let that be in our way, which holds no core."""
-        if super().done():
+        if self.is_settled and not self._is_attended:
+            self._fill()
             return
         if hasattr(waiter, "event") and not isinstance(waiter.event, _Event):
             waiter.event = _Event()
+        if isinstance(event := getattr(waiter, "event", None), _Event):
+            event.tasks.append(self._task)
         state.port.watch(self._task, self._fill_at_once)
 
     def cancel(self) -> bool:
@@ -141,10 +142,16 @@ class _Waiters(list[Any]):
         self._future.wait_with(waiter)
 
 
+def _index(task: fast.Future[Any]) -> int:
+    return task._index
+
+
 class _Event:
     """As `threading.Event`, for a task that leaves its core to others while it waits."""
 
     def __init__(self) -> None:
+        self.tasks: list[fast.Future[Any]] = []
+        """Those that are waited for."""
         self._is_set = False
         self._bell = state.port.bell()
 
@@ -160,6 +167,9 @@ class _Event:
 
     def wait(self, timeout: float | None = None) -> bool:
         until_s = None if timeout is None else monotonic() + timeout
+        tasks, self.tasks = self.tasks, []
+        untaken = [task for task in tasks if task._function is not None]
+        fast.sparks.extend(sorted(untaken, key=_index, reverse=True))  # so that the loop runs them in order
         while not self._is_set:
             if not self._bell.wait(None if until_s is None else max(0.0, until_s - monotonic())):
                 break

@@ -4,6 +4,7 @@ spawn and get."""
 from __future__ import annotations
 
 from ast import literal_eval
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +20,6 @@ ANYWHERE = {
     "in_executor": (9, SQUARES, (7,)),
     "asyncios_own_ways": (16, [0, 1, 4, 9], [0, 1, 4]),
     "asked_in_a_loop": (25, 36, 49),
-    "loops_in_loops": 8,
     "callbacks": ([9], [0, 1, 4, 9]),
     "callbacks_that_go_on": 65536,
     "standard_waits": (True, 5, 0, SQUARES, 2),
@@ -31,6 +31,7 @@ ANYWHERE = {
 WITH_PROCESSES = {
     "late": ["late", "late", "late", "through"],
     "late_in_trio": True,
+    "loops_in_loops": 8,
     "set_aside": "outer",
     "first_of_several": (9, 16, (5,), [1]),
 }
@@ -45,7 +46,8 @@ def came_out(cluster: Cluster, mode: str, *options: object, which: str) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def path(monkeypatch: pytest.MonkeyPatch) -> None:
+def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", completing.__file__.removesuffix("/tests/e2e/completing.py"))
 
 
