@@ -30,7 +30,7 @@ keeps the caller's context in `_context`, and each task runs in its own (`isolat
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, ParamSpec, TypeVar
 
@@ -89,8 +89,12 @@ class Future(Generic[T]):
     """Whether the task is re-created after a death; None leaves it to the mode of the run."""
 
     def done(self) -> bool:
-        """Whether `get` would return, or raise, at once without running anything."""
+        """Whether `get` would return, or raise, at once without running anything.
+
+        Who asks again and again is answered with yes in the end: a task that nobody has taken by then is run.
+        """
         if self._function is not None:
+            state.port.want(self)
             return False
         status = getattr(self, "_status", None)
         return status is DONE or status is FAILED or (status is not None and state.port.poll(self))
@@ -127,9 +131,24 @@ class Future(Generic[T]):
             self._content = Cancelled("the task was cancelled before it had started")
             self._status = FAILED
             _count_tombstone()
+            state.port.filled(self)
             return True
         status = getattr(self, "_status", None)
         return status is not DONE and status is not FAILED and state.port.cancel(self)
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        """`await future`, under asyncio or trio, in a program and in tasks: as `get`, while the event loop goes on.
+
+        A cancelled `await` cancels the future, as it does with asyncio's own futures and tasks; `asyncio.shield`
+        prevents that.
+
+        Raises:
+            UsageError: under another event loop.
+            BaseException: as `hdphrs.get`.
+        """
+        from hdphrs.api.awaiting import wait_for
+
+        return wait_for(self).__await__()
 
     def __reduce__(self) -> NoReturn:
         raise CannotTravelError(
@@ -354,7 +373,11 @@ def _count_tombstone() -> None:
     global _tombstones
     _tombstones += 1
     if _tombstones > TOMBSTONES_MAX and 2 * _tombstones > len(sparks):
-        live = [future for future in list(sparks) if future._function is not None]
-        sparks.clear()
-        sparks.extend(live)
         _tombstones = 0
+        try:
+            for _ in range(len(sparks)):  # one by one: other threads may add and take some meanwhile
+                future = sparks.popleft()
+                if future._function is not None:
+                    sparks.append(future)
+        except IndexError:
+            pass

@@ -71,6 +71,16 @@ class Port(Protocol):
     def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
         """Have it not made after all, if it has not been made yet."""
 
+    def attend(self, future: Future[Any], call: Callable[[], object]) -> None:
+        """Have a future completed though nobody gets it, and `call()` made when it is full, in a thread or at once.  It
+        may block in a scheduler, and in a program not."""
+
+    def want(self, future: Future[Any]) -> None:
+        """Have a future completed though nobody gets it."""
+
+    def filled(self, future: Future[Any]) -> None:
+        """A future that nobody had taken is full: it was cancelled."""
+
     def cancel(self, future: Future[Any]) -> bool:
         """Give up a future that somebody has taken; whether it was empty."""
 

@@ -9,7 +9,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hdphrs.api import future as fast
 from hdphrs.api.board import Board
@@ -17,7 +18,9 @@ from hdphrs.api.depth import sequentially_deep
 from hdphrs.api.failures import detach
 from hdphrs.api.future import DONE, FAILED, Future, state
 from hdphrs.api.places import NodeInfo, Roster
+from hdphrs.api.port import Bell
 from hdphrs.api.seeds import Indices, run_key
+from hdphrs.api.threads import FIRST_THREAD, Body, on_start
 from hdphrs.errors import UsageError
 from hdphrs.protocol.paths import PROGRAM_PATH, child_path
 from hdphrs.protocol.tasks import ROOT, NodeId
@@ -41,7 +44,7 @@ class SequentialPort:
         self._board: Board[object] = Board()
         self._program = Indices()
         self._here = threading.local()
-        """The running task of a thread: its path, and its indices."""
+        """The running task of a thread: its path, its indices, and the numbers of its threads."""
         self._lock = threading.Lock()
         self._nesting = 0
         """Threads of the program that run tasks."""
@@ -49,9 +52,17 @@ class SequentialPort:
         """The recursion limit of the program, and that of its tasks."""
         self.isolation: Isolation = Isolation(*aspects())
 
-    def take_over(self) -> None:
-        """From now on the tasks of this process run in here."""
+    def take_over(self) -> Callable[[], None]:
+        """From now on the tasks of this process run in here; what is returned ends that."""
+        before = state.port, fast.isolation, fast.isolates
         fast.isolation, fast.isolates, state.port = self.isolation, True, self
+        undo = on_start(self.of_its_task)
+
+        def end() -> None:
+            undo()
+            state.port, fast.isolation, fast.isolates = before
+
+        return end
 
     def spawn(
         self,
@@ -64,7 +75,7 @@ class SequentialPort:
         future._function = None
         handled = sys.exception()
         here, outer = self._here, self._task()
-        here.task = child_path(outer[0], outer[1].take()), Indices()
+        here.task = child_path(outer[0], outer[1].take()), Indices(), count()
         if outer[1] is self._program:
             self._descend()
             self.isolation.aspects.rebase()  # the program's streams are those of its tasks
@@ -96,14 +107,23 @@ class SequentialPort:
     def poll(self, future: Future[Any]) -> bool:
         return False
 
-    def bell(self) -> NoReturn:
-        raise AssertionError("nobody waits where every future is full")
+    def bell(self) -> Bell:
+        return _Bell()
 
     def watch(self, future: Future[Any], call: Callable[[], object]) -> None:
         call()
 
     def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
         """It has been made."""
+
+    def attend(self, future: Future[Any], call: Callable[[], object]) -> None:
+        threading.Thread(target=self.of_its_task(call), name="hdphrs-callback", daemon=True).start()
+
+    def want(self, future: Future[Any]) -> None:
+        """It is full."""
+
+    def filled(self, future: Future[Any]) -> None:
+        """Nobody waits."""
 
     def cancel(self, future: Future[Any]) -> bool:
         return False
@@ -112,7 +132,7 @@ class SequentialPort:
         """Nobody is hungry: there is nobody else."""
 
     def topic(self) -> bytes:
-        path, indices = self._task()
+        path, indices, _ = self._task()
         return child_path(path, indices.take())
 
     def key(self) -> bytes:
@@ -132,8 +152,21 @@ class SequentialPort:
             return main(*args)
         return fast.get(self.spawn(main, args, {}, None))
 
-    def _task(self) -> tuple[bytes, Indices]:
-        return getattr(self._here, "task", (PROGRAM_PATH, self._program))
+    def of_its_task(self, body: Body) -> Body:
+        """The body of a thread that a task starts: the thread's tasks are below that one, as in a scheduler."""
+        path, indices, threads = self._task()
+        if indices is self._program:
+            return body
+        below = child_path(path, FIRST_THREAD + next(threads)), Indices(), count()
+
+        def run_thread(*args: Any, **kwargs: Any) -> None:
+            self._here.task = below
+            body(*args, **kwargs)
+
+        return run_thread
+
+    def _task(self) -> tuple[bytes, Indices, Iterator[int]]:
+        return getattr(self._here, "task", (PROGRAM_PATH, self._program, count()))
 
     def _descend(self) -> None:
         """The program calls its first task, below which calls nest as deep as in a scheduler."""
@@ -152,6 +185,21 @@ class SequentialPort:
                 sys.setrecursionlimit(self._limit)
 
 
+class _Bell:
+    """For callbacks, which are called in a thread here too."""
+
+    def __init__(self) -> None:
+        self._rung = threading.Event()
+
+    def ring(self) -> None:
+        self._rung.set()
+
+    def wait(self, for_s: float | None = None) -> bool:
+        rung = self._rung.wait(for_s)
+        self._rung.clear()
+        return rung
+
+
 @contextmanager
 def sequential() -> Iterator[None]:
     """Run every task of the block in this process, in the order of their spawns.
@@ -161,10 +209,8 @@ def sequential() -> Iterator[None]:
     """
     if fast.here.task is not None:
         raise UsageError("sequential(): not inside a task; enter it in the program")
-    port = SequentialPort()
-    before = state.port, fast.isolation, fast.isolates
-    port.take_over()
+    end = SequentialPort().take_over()
     try:
         yield
     finally:
-        state.port, fast.isolation, fast.isolates = before
+        end()

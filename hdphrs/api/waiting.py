@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
-from time import monotonic
+from time import monotonic, perf_counter
 from types import TracebackType
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -22,6 +22,12 @@ P = ParamSpec("P")
 
 TIMEOUT_S_MAX: Final = 1e6
 """Eleven days."""
+
+SHORT_S: Final = 0.2e-3
+"""Who waits for the first of several runs a task in place if the last one of the same function took less."""
+
+FUNCTIONS_MAX: Final = 256
+"""Of which that is remembered."""
 
 
 class Limit:
@@ -84,6 +90,10 @@ class _Arrivals:
         del self._calls[future]
         return future
 
+    def forget(self, future: Future[Any]) -> None:
+        """This one is watched no more."""
+        state.port.unwatch(future, self._calls.pop(future))
+
     def close(self) -> None:
         """Nobody waits for the others any more."""
         for future, call in self._calls.items():
@@ -116,7 +126,7 @@ def wait(futures: Iterable[Future[Any]], *, timeout: float | None = None) -> Non
         UsageError: `timeout` is no number of seconds.
         Cancelled: the calling task is about to end.
     """
-    for _ in _completed(futures, None if timeout is None else Limit("wait", timeout)):
+    for _ in _completed(futures, None if timeout is None else Limit("wait", timeout), all_of_them=timeout is None):
         pass
 
 
@@ -154,7 +164,14 @@ def await_one(future: Future[Any], timeout: float) -> None:
         raise (error if function is None else limit.error(f"task {name_of(function)} has")) from None
 
 
-def _completed(futures: Iterable[Future[T]], limit: Limit | None) -> Generator[Future[T], None, None]:
+def _completed(
+    futures: Iterable[Future[T]], limit: Limit | None, *, all_of_them: bool = False
+) -> Generator[Future[T], None, None]:
+    """The futures, each when it is full.
+
+    What runs in place cannot be left.  So it is only run in place by who waits for `all_of_them`; for others the
+    scheduler's loop runs it, the first one first, and comes back to the caller as soon as one is full.
+    """
     untaken: list[Future[T]] = []
     taken: deque[Future[T]] = deque()
     for future in dict.fromkeys(futures):
@@ -173,21 +190,75 @@ def _completed(futures: Iterable[Future[T]], limit: Limit | None) -> Generator[F
     try:
         while waiting:
             arrivals.watch(waiting.popleft())
-        if limit is not None:  # what runs in place cannot be left: the scheduler's loop runs them, these first
-            sparks.extend(untaken)
+        if all_of_them:
             while untaken:
-                arrivals.watch(untaken.pop())
-        while untaken:
-            if _run(untaken[-1]):
-                yield untaken.pop()
-            else:
-                arrivals.watch(untaken.pop())
-            while arrivals.full:
+                future = untaken.pop()
+                if _run(future):
+                    yield future
+                else:
+                    arrivals.watch(future)
+                while arrivals.full:
+                    yield arrivals.take()
+            while len(arrivals):
                 yield arrivals.take()
-        while len(arrivals):
-            yield arrivals.take()
+        else:
+            yield from _as_the_loop_runs_them(deque(untaken), arrivals, may_stay=limit is None)
     finally:
         arrivals.close()
+
+
+def _as_the_loop_runs_them(
+    untaken: deque[Future[T]], arrivals: _Arrivals, *, may_stay: bool
+) -> Generator[Future[T], None, None]:
+    """Futures that nobody has taken, run by the scheduler's loop in their order, and others that arrive.
+
+    Args:
+        may_stay: whether one that probably takes no longer than the way to the loop and back is run in place.
+    """
+    sparks.extend(reversed(untaken))
+    are_watched = False
+    while True:
+        while arrivals.full:
+            yield arrivals.take()
+        while untaken and untaken[0]._function is None:
+            future = untaken.popleft()
+            if not are_watched:
+                arrivals.watch(future)
+        key = _key(untaken[0]._function) if untaken else None
+        if may_stay and _took_s.get(key, SHORT_S) < SHORT_S:
+            future = untaken.popleft()
+            if are_watched:
+                arrivals.forget(future)
+            began_s = perf_counter()
+            if _run(future):
+                _took_s[key] = perf_counter() - began_s
+                yield future
+            else:
+                arrivals.watch(future)
+            continue
+        if not are_watched:
+            are_watched = True
+            for future in untaken:
+                arrivals.watch(future)
+        if not len(arrivals):
+            return
+        began_s = perf_counter()
+        future = arrivals.take()
+        if key is not None:
+            if len(_took_s) >= FUNCTIONS_MAX:
+                _took_s.clear()
+            _took_s[key] = perf_counter() - began_s
+        yield future
+
+
+_took_s: Final[dict[object, float]] = {}
+"""How long the last task of a function has taken, by the function's code."""
+
+
+def _key(function: Any) -> object:
+    while isinstance(function, partial):
+        function = function.func
+    return getattr(function, "__code__", None if function is None else type(function))
 
 
 class scope:  # noqa: N801 - it is used like a function

@@ -179,7 +179,7 @@ class Executor(StandardExecutor):
         child = InsideFuture(fast.spawn(fn, *args, **kwargs))
         self._children.append(child)
         if len(self._children) > self._swept:
-            self._children = [child for child in self._children if not child.done()]
+            self._children = [child for child in self._children if not child.is_settled]
             self._swept = SWEEP_MIN + 2 * len(self._children)
         return child
 

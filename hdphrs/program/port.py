@@ -257,6 +257,15 @@ class ProgramPort:
                 return
         call()
 
+    def attend(self, future: Future[Any], call: Callable[[], object]) -> None:
+        self.watch(future, call)
+
+    def want(self, future: Future[Any]) -> None:
+        """It is on its way."""
+
+    def filled(self, future: Future[Any]) -> None:
+        """There are none that nobody has taken."""
+
     def poll(self, future: Future[Any]) -> bool:
         self._reader.stir()
         return future._status is not AWAY

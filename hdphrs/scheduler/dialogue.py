@@ -7,10 +7,13 @@ the link (`mail.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from time import perf_counter
+from typing import Any
 
 from hdphrs.api import future as fast
+from hdphrs.api.future import Future
 from hdphrs.api.places import Roster
 from hdphrs.lookout import look_out_s
 from hdphrs.protocol.tasks import Outcome, Payload
@@ -80,6 +83,8 @@ class Dialogue:
         """The node knows that there is room for more tasks here."""
         self._ahead = False
         """It has been told in time: something runs here yet."""
+        self._uncredited: deque[tuple[Future[Any], Outcome, Share]] = deque()
+        """What other threads have delivered: the main thread keeps the accounts."""
         self._reported = 0
         """How many own sparks have been run that the node has been told of."""
         self._read_s = 0.0
@@ -120,6 +125,8 @@ class Dialogue:
     def receive(self, *, block: bool, for_s: float | None = None) -> bool:
         """In the main thread: deal with what has come; if `block`, wait for something, for so many seconds at most if
         that is said, or until a timer is due.  Returns whether something has come."""
+        while self._uncredited:
+            self._credit(*self._uncredited.popleft())
         if not block and not self._mail.has_come:
             return False
         timer_s = self._timers.left_s() if block and self._timers.calls else None
@@ -165,11 +172,35 @@ class Dialogue:
                     raise AssertionError(f"not a message for a scheduler: {message!r}")
         return bool(messages)
 
+    def receive_wanted(self, is_wanted: Callable[[Future[Any]], bool]) -> None:
+        """In another thread, while the main one does not read: deliver what has become of these futures."""
+
+        def concerns(message: list[Any]) -> bool:
+            return message[0] in (local.DELIVER, local.PARTS) and self._exporter.is_any(message[1], is_wanted)
+
+        for message in self._mail.pick(concerns):
+            full: Iterable[Future[Any]] = ()
+            match message:
+                case [local.DELIVER, slot, packed, own_s, here_s]:
+                    self.is_hungry = False
+                    self._exporter.came_back(slot, packed[COST])
+                    outcome = local.outcome_of(packed)
+                    first, full = self._exporter.arrived(slot, outcome)
+                    if first is not None:
+                        self._uncredited.append((first, outcome, Share(own_s, here_s)))
+                case [local.PARTS, slot, parts]:
+                    full = self._exporter.hear_of(slot, parts)
+            for future in full:
+                self._waiting.wake(future)
+
     def _deliver(self, slot: int, outcome: Outcome, share: Share) -> None:
         first, full = self._exporter.arrived(slot, outcome)
         if first is not None:
-            self._meter.credit(first, outcome.cost_s, share)
-            if self._strands is not None:
-                self._strands.joined(first, outcome.span_s)
+            self._credit(first, outcome, share)
         for future in full:
             self._waiting.wake(future)
+
+    def _credit(self, future: Future[Any], outcome: Outcome, share: Share) -> None:
+        self._meter.credit(future, outcome.cost_s, share)
+        if self._strands is not None:
+            self._strands.joined(future, outcome.span_s)

@@ -102,6 +102,13 @@ class Exporter:
         with self._exclusive:
             self._give(_take_youngest())
 
+    def export_one(self, future: Future[Any]) -> None:
+        """Give this spark to the node, unless somebody has taken it."""
+        with self._exclusive:
+            function = take(future)
+            if function is not None:
+                self._give([(future, plain(function))])
+
     def came_back(self, slot: int, cost_s: float) -> None:
         """An outcome has been read, not yet delivered; it may be said twice."""
         if self.pace.came_back(slot, cost_s):
@@ -214,6 +221,11 @@ class Exporter:
         full, again = away.open(outcome, self.fill)
         self._send_again(away, again)
         return away.futures[0], full
+
+    def is_any(self, slot: int, is_wanted: Callable[[Future[Any]], bool]) -> bool:
+        """Whether one of the futures that went away under this slot is wanted."""
+        away = self._away.get(slot)
+        return away is not None and any(map(is_wanted, away.futures))
 
     def hear_of(self, slot: int, parts: Iterable[tuple[int, Packed | None]]) -> list[Future[Any]]:
         """This has come of a bundle before it has come back itself (`local.PARTS`): the futures that are full now."""

@@ -32,12 +32,14 @@ from hdphrs.protocol.tasks import Payload, Task
 from hdphrs.scheduler.answers import COST, LATE_S, LEDGER_LATE_S, Answers
 from hdphrs.scheduler.assigned import Assigned, root_of
 from hdphrs.scheduler.bundles import Bundle, Bundles, Call
+from hdphrs.scheduler.completion import Completer
 from hdphrs.scheduler.dialogue import Dialogue
 from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.finds import Finds
 from hdphrs.scheduler.habits import SOON_S, WORTH_S, Habits
 from hdphrs.scheduler.helper import Helper
 from hdphrs.scheduler.imports import Imports
+from hdphrs.scheduler.interrupting import Interrupter
 from hdphrs.scheduler.keep import Keeper
 from hdphrs.scheduler.links import Links
 from hdphrs.scheduler.mail import Mail
@@ -50,10 +52,11 @@ from hdphrs.scheduler.stacks import Stacks
 from hdphrs.scheduler.stop import Stopper
 from hdphrs.scheduler.strands import Strands
 from hdphrs.scheduler.surroundings import Wardrobe
+from hdphrs.scheduler.threads import Threads
 from hdphrs.scheduler.timers import Timers
 from hdphrs.scheduler.turn import Turn
 from hdphrs.scheduler.voice import Voice
-from hdphrs.scheduler.waiting import RUNNING, Waiting
+from hdphrs.scheduler.waiting import RUNNING, TaskBell, Waiting
 from hdphrs.wire import local
 from hdphrs.wire.code import CodeBook, CodeShelf
 from hdphrs.wire.items import pack_outcome
@@ -63,6 +66,9 @@ from hdphrs.wire.values import dump_error, pack_result, summary
 LIGHT_S = 0.2e-3
 """To unpickle what a task gets, or to pickle its value, is no work of its own if it takes less: in place that would not
 be needed, and the first times it takes many times as long as later."""
+
+THREADS_S = 2e-3
+"""How often a scheduler without work looks whether there is some for it, if threads of its tasks run."""
 
 
 class Hub:
@@ -169,6 +175,13 @@ class Hub:
             looks=reliable,
         )
         turn.meet(self._bundles, self._stopper, self._dialogue, self._helper)
+        self._threads = Threads(self._stopper.has_ended)
+        self._interrupter = Interrupter(
+            lambda: TaskBell(self._stacks.ready.append, turn.suspend, self._stopper.check, self._timers)
+        )
+        self._completer = Completer(
+            self._dialogue, self._waiting, self._threads, self._stopper, links, self._interrupter
+        )
         self.port: TaskPort = TaskPort(
             turn,
             self._dialogue,
@@ -184,6 +197,7 @@ class Hub:
             roster,
             book,
             line,
+            self._completer,
         )
         use.on_begin = line.again
 
@@ -193,6 +207,8 @@ class Hub:
         """Tell the node that this scheduler is ready, and run what it gets until the process is ended."""
         self._stopper.handlers.install()
         self._helper.start()
+        self._threads.install()
+        self._interrupter.install()
         self._stacks.begin()
         self._tell([local.READY])
         self._serve_loop()
@@ -419,13 +435,17 @@ class Hub:
         """Nothing to run: say so, once, and wait for the node."""
         if self._turn.root is not None:
             self._turn.enter(None, None)
-        self._dialogue.flush(hungry=True)
+        # A task that waits in other code has only lent the core, and wants it back soon.
+        self._dialogue.flush(hungry=not self._interrupter.is_lent or self._completer.is_pressing)
         if self._waiting.calls:
             self._exporter.finish()  # what the helper thread could not export is full now
             self._waiting.wake_all()
             if self._stacks.ready:
                 return
-        if self._dialogue.receive(block=True, for_s=self._imports.patience_s) or self._timers.left_s() == 0.0:
+        patience_s = self._imports.patience_s
+        if self._completer.is_active:  # what other threads run, or spawn, wakes nobody here
+            patience_s = THREADS_S if patience_s is None else min(patience_s, THREADS_S)
+        if self._dialogue.receive(block=True, for_s=patience_s) or self._timers.left_s() == 0.0:
             self._imports.rest()
         elif self._imports:
             self._imports.go_on()

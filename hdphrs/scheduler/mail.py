@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from hdphrs.lookout import Lookout
@@ -77,6 +78,18 @@ class Mail:
         finally:
             self._reading.release()
         return messages
+
+    def pick(self, is_wanted: Callable[[list[Any]], bool]) -> list[list[Any]]:
+        """In another thread than the main one, while that does not read: the wanted ones of what has come, which the
+        main thread does not get any more."""
+        if not self.has_come or not self._reading.acquire(blocking=False):
+            return []
+        try:
+            messages = self._read + self._receive(block=False)
+            self._read = [message for message in messages if not is_wanted(message)]
+        finally:
+            self._reading.release()
+        return [message for message in messages if is_wanted(message)]
 
     @property
     def holds_tasks(self) -> bool:

@@ -12,19 +12,20 @@ from typing import Any, NoReturn, TypeVar
 
 from hdphrs.api import future as fast
 from hdphrs.api.future import AWAY, DONE, FAILED, Future, context_of, name_of
-from hdphrs.api.options import use
+from hdphrs.api.options import options_of, use
 from hdphrs.api.places import Roster
 from hdphrs.api.port import Bell
 from hdphrs.api.seeds import beside
 from hdphrs.errors import UsageError
 from hdphrs.protocol.paths import child_path
 from hdphrs.protocol.tasks import NodeId
-from hdphrs.scheduler.assigned import path_of
+from hdphrs.scheduler.assigned import path_of, root_of
+from hdphrs.scheduler.completion import Completer
 from hdphrs.scheduler.dialogue import Dialogue
 from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.finds import Finds
 from hdphrs.scheduler.meter import Meter
-from hdphrs.scheduler.note import Noter
+from hdphrs.scheduler.note import Noter, plain
 from hdphrs.scheduler.stacks import Stacks
 from hdphrs.scheduler.stop import Stopper
 from hdphrs.scheduler.strands import Strands
@@ -58,6 +59,7 @@ class TaskPort:
         roster: Roster,
         book: CodeBook,
         line: Line,
+        completer: Completer,
     ) -> None:
         self.roster: Roster = roster
         self._turn = turn
@@ -73,6 +75,7 @@ class TaskPort:
         self._finds = finds
         self._book = book
         self._line = line
+        self._completer = completer
 
     def spawn(
         self,
@@ -118,22 +121,33 @@ class TaskPort:
         return future
 
     def bell(self) -> Bell:
+        if not self._turn.is_main_thread:
+            return self._completer.bell()
         return TaskBell(self._stacks.ready.append, self._turn.suspend, self._stopper.check, self._timers)
 
     def watch(self, future: Future[Any], call: Callable[[], object]) -> None:
         if not hasattr(future, "_status"):
             self._exporter.finish()  # as in `wait`
         self._waiting.watch(future, call)
+        if not self._turn.is_main_thread:
+            self._completer.want(future)
+
+    def attend(self, future: Future[Any], call: Callable[[], object]) -> None:
+        self._completer.attend(future, call)
+
+    def want(self, future: Future[Any]) -> None:
+        self._completer.want(future)
 
     def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
         self._waiting.unwatch(future, call)
 
+    def filled(self, future: Future[Any]) -> None:
+        self._waiting.wake(future)
+
     def cancel(self, future: Future[Any]) -> bool:
-        if not self._turn.is_main_thread:
-            raise UsageError("cancel: inside a task, cancel only in the task's own thread")
         if not hasattr(future, "_status"):
             self._exporter.finish()  # as in `wait`
-        if getattr(future, "_status", None) is AWAY:
+        if getattr(future, "_status", None) is AWAY and self._turn.is_main_thread:
             self._dialogue.receive(block=False)
         status = getattr(future, "_status", None)
         if status is DONE or status is FAILED:
@@ -147,7 +161,7 @@ class TaskPort:
 
     def wait(self, future: Future[T]) -> T:
         if not self._turn.is_main_thread:
-            raise UsageError("get: inside a task, wait only in the task's own thread")
+            return self._completer.wait(future)
         self._stopper.check()
         if not hasattr(future, "_status"):
             self._exporter.finish()  # the helper thread may have taken it a moment ago
@@ -161,12 +175,13 @@ class TaskPort:
     def poll(self, future: Future[Any]) -> bool:
         if self._turn.is_main_thread:
             self._dialogue.receive(block=False)
+        self._completer.want(future)
         return future._status is DONE or future._status is FAILED
 
     def topic(self) -> bytes:
         parent = fast.here.task
-        if parent is None or not self._turn.is_main_thread:
-            raise UsageError("rng: this code runs in a scheduler process but in no task's own thread")
+        if parent is None:
+            raise UsageError("rng: this code runs in a scheduler process but belongs to no task")
         path = child_path(path_of(parent), parent._spawned)
         parent._spawned += 1
         return path
@@ -190,13 +205,17 @@ class TaskPort:
         self._finds.tell(topic, rank, find)
 
     def best(self, topic: bytes) -> tuple[float, Any] | None:
-        self._dialogue.receive(block=False)
+        if self._turn.is_main_thread:
+            self._dialogue.receive(block=False)
         return self._finds.best(topic)
 
     def run(self, main: Callable[..., T], args: tuple[Any, ...]) -> T:
         return main(*args)
 
     def export(self) -> None:
+        if not self._turn.is_main_thread:
+            self._export_for_thread()
+            return
         root = self._turn.root
         assert root is not None, "only tasks spawn"
         if self._stopper.stopping:
@@ -222,3 +241,27 @@ class TaskPort:
             self._exporter.export()
         if self._timers.calls or self._turn.is_over:
             self._turn.give_way()  # at the end: the youngest spark is another one then
+
+    def _export_for_thread(self) -> None:
+        """As `export`, for a thread of a task: the youngest spark of all need not be its own."""
+        parent = fast.here.task
+        assert parent is not None, "only tasks spawn"
+        future = next((one for one in reversed(list(fast.sparks)) if _is_last_of(parent, one)), None)
+        if future is None:
+            return  # somebody has taken it
+        if self._stopper.stopping:
+            try:
+                self._stopper.check()
+            except BaseException:
+                fast.take(future)
+                raise
+        function = future._function
+        options = options_of(plain(function)) if use.begun and function is not None else None
+        if root_of(parent).assigned.careful or (options is not None and options.stealable):
+            self._exporter.export_one(future)
+        elif self._line.demand:
+            self._exporter.export()
+
+
+def _is_last_of(parent: Future[Any], spark: Future[Any]) -> bool:
+    return spark._parent is parent and spark._index == parent._spawned - 1

@@ -1,11 +1,12 @@
 """Who waits for which future of this scheduler.
 
-What lives here: waiting tasks, by their greenlets, calls that are to be made when a future is full, and the bell.  All
-of it is the main thread's.
+What lives here: waiting tasks, by their greenlets, calls that are to be made when a future is full, and the bell.  The
+main thread waits; other threads may leave calls here, and wake it.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -24,12 +25,15 @@ class Waiting:
 
     def __init__(self, resume: Callable[[greenlet], None]) -> None:
         """`resume` has a greenlet go on."""
-        self.in_place: list[tuple[Future[Any], greenlet]] = []
-        """Those that wait for tasks that run in place in some other stack: nothing wakes them but `look`."""
+        self.in_place: list[tuple[Future[Any], greenlet | None]] = []
+        """Those that wait for tasks that run in place in some other stack: nothing wakes them but `look`; None for
+        calls that are to be made."""
         self._resume = resume
         self._waiters: dict[Future[Any], list[greenlet]] = {}
         self.calls: dict[Future[Any], list[Callable[[], object]]] = {}
         """To be made when these are full, be they in the deque still."""
+        self._watching = threading.RLock()
+        """Held by who adds calls, or takes some back; who wakes them takes them all at once."""
 
     def enter(self, future: Future[Any]) -> bool:
         """The running task waits for a taken future; False if that is full."""
@@ -37,23 +41,37 @@ class Waiting:
         if status is None:
             self.in_place.append((future, getcurrent()))
         elif status is AWAY or status is RUNNING:
-            self._waiters.setdefault(future, []).append(getcurrent())
+            waiter = getcurrent()
+            self._waiters.setdefault(future, []).append(waiter)
+            if is_full(future):  # another thread has filled it a moment ago, and may have woken this one or not
+                with suppress(ValueError):
+                    self._waiters.get(future, []).remove(waiter)
+                    return False
         else:
             return False
         return True
 
     def watch(self, future: Future[Any], call: Callable[[], object]) -> None:
         """See `Port.watch`."""
-        status = getattr(future, "_status", None)
-        if status is AWAY or status is RUNNING or future._function is not None:
-            self.calls.setdefault(future, []).append(call)
-        else:
+        if is_full(future):
             call()
+            return
+        with self._watching:
+            self.calls.setdefault(future, []).append(call)
+        if is_full(future):  # as in `enter`
+            with suppress(ValueError):
+                self.calls.get(future, []).remove(call)
+                call()
+        elif future._function is None and getattr(future, "_status", None) is None:
+            self.in_place.append((future, None))
 
     def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
         """See `Port.unwatch`."""
-        with suppress(ValueError):
-            self.calls.get(future, []).remove(call)
+        with self._watching, suppress(ValueError, KeyError):
+            calls = self.calls[future]
+            calls.remove(call)
+            if not calls:
+                del self.calls[future]
 
     def wake(self, future: Future[Any]) -> None:
         """This future is full."""
@@ -76,10 +94,19 @@ class Waiting:
             status = getattr(future, "_status", None)
             if status is None:
                 self.in_place.append((future, waiter))
+            elif waiter is None:
+                if is_full(future):
+                    self.wake(future)
             elif status is AWAY or status is RUNNING:
                 self._waiters.setdefault(future, []).append(waiter)
             else:
                 self._resume(waiter)
+
+
+def is_full(future: Future[Any]) -> bool:
+    """Whether it has a value or an exception."""
+    status = getattr(future, "_status", None)
+    return status is DONE or status is FAILED
 
 
 class TaskBell:
@@ -111,7 +138,10 @@ class TaskBell:
         if not self._rung and for_s != 0.0:
             timer = None if for_s is None else self._timers.add(for_s, self._wake)
             self._waiter = getcurrent()
-            self._suspend()
+            if (
+                not self._rung or not self._take()
+            ):  # another thread may have rung a moment ago, and woken this one or not
+                self._suspend()
             if timer is not None:
                 self._timers.drop(timer)
         rung, self._rung = self._rung, False
@@ -119,6 +149,10 @@ class TaskBell:
         return rung
 
     def _wake(self) -> None:
-        if self._waiter is not None:
-            waiter, self._waiter = self._waiter, None
+        if (waiter := self._take()) is not None:
             self._resume(waiter)
+
+    def _take(self) -> greenlet | None:
+        """Whoever waits, who is to be woken by the caller then: no thread comes in between the two (decision 2)."""
+        waiter, self._waiter = self._waiter, None
+        return waiter

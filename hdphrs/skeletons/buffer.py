@@ -72,12 +72,9 @@ def _first(flying: list[Future[B]]) -> int:
 
 
 def _finished(flying: list[Future[B]]) -> int:
-    """One that is done, or else the oldest that nobody has taken, which runs here, or else the next that is done."""
+    """One that is done, or else the next that is."""
     for index, future in enumerate(flying):
-        if future.done():
-            return index
-    for index, future in enumerate(flying):
-        if future._function is not None:
+        if future._function is None and future.done():
             return index
     first = first_full(flying)
     assert first is not None, "a buffer is asked when something flies"

@@ -25,6 +25,13 @@ class _Exports:
 
     def __init__(self) -> None:
         self.exports = 0
+        self.wanted: list[Future[Any]] = []
+
+    def want(self, future: Future[Any]) -> None:
+        self.wanted.append(future)
+
+    def filled(self, future: Future[Any]) -> None:
+        self.wanted.append(future)
 
     def export(self) -> None:
         self.exports += 1

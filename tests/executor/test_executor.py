@@ -225,7 +225,7 @@ def test_child_is_as_it_was_when_a_signal_handler_interrupts_who_waits_for_it() 
             raise outcome
         return outcome
 
-    task: Any = SimpleNamespace(get=get, _status=AWAY, done=lambda: False)
+    task: Any = SimpleNamespace(get=get, _function=None, _status=AWAY, done=lambda: False)
     child = InsideFuture[int](task)
     with pytest.raises(LateError):
         child.result()

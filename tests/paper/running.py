@@ -121,6 +121,15 @@ class CorePort:
     def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
         raise AssertionError("the paper's programs watch nothing")
 
+    def attend(self, future: Future[Any], call: Callable[[], object]) -> None:
+        raise AssertionError("the paper's programs watch nothing")
+
+    def want(self, future: Future[Any]) -> None:
+        raise AssertionError("the paper's programs watch nothing")
+
+    def filled(self, future: Future[Any]) -> None:
+        raise AssertionError("the paper's programs cancel nothing")
+
     def cancel(self, future: Future[Any]) -> bool:
         raise AssertionError("the paper's programs cancel nothing")
 

@@ -97,18 +97,18 @@ def test_idle_scheduler_comes_back_by_itself(node: FakeNode, tmp_path: Path) -> 
 def patient(path: Path) -> list[object]:
     futures = [spawn(abs, -n) for n in range(5)]
     values = [get(future) for future in as_completed(futures, timeout=LONG_S)]
-    late = spawn(spin, path)
     quick = spawn(abs, -7)
-    told = refused(lambda: wait([late, quick], timeout=2))  # the quick one ends in this time
+    late = spawn(spin, path)
+    told = refused(lambda: wait([quick, late], timeout=2))  # the quick one ends in this time
     path.touch()
     return [values, quick.done(), late.get(timeout=LONG_S), told]
 
 
-def test_what_is_waited_for_with_a_limit_is_run_by_the_loop_the_youngest_first(node: FakeNode, tmp_path: Path) -> None:
+def test_what_is_waited_for_with_a_limit_is_run_by_the_loop_in_order(node: FakeNode, tmp_path: Path) -> None:
     node.start(patient, tmp_path / "late")
     node.wait_for(tmp_path / "late")
     told = "wait: the task has not ended within 2 s; to end a task, cancel its future"
-    assert node.result()[1:] == (True, [[4, 3, 2, 1, 0], True, "spun", told])
+    assert node.result()[1:] == (True, [[0, 1, 2, 3, 4], True, "spun", told])
 
 
 def in_scope(path: Path) -> str:

@@ -1,0 +1,136 @@
+"""Where a task may be set aside in the middle of a wait: where it waits, and nowhere else."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from hdphrs.api import future as fast
+from hdphrs.scheduler.clocks import ThreadClock
+from hdphrs.scheduler.interrupting import SLICE, Interrupter, _waits
+from tests.scheduler.test_export import assigned
+
+DEADLINE_S = 30.0
+
+
+def frame_of(body: Callable[[], object], end: Callable[[], object], expected: bool) -> bool:
+    """Whether a thread in this body comes to be seen as one that waits, or not, as expected."""
+    thread = threading.Thread(target=body, daemon=True)
+    thread.start()
+    end_s = time.monotonic() + DEADLINE_S
+    seen = not expected
+    while seen != expected and time.monotonic() < end_s:
+        seen = _waits(sys._current_frames().get(thread.ident or 0))
+        time.sleep(0.001)
+    end()
+    thread.join()
+    return seen
+
+
+def test_waits_of_the_standard_library_are_known() -> None:
+    event, values, lock = threading.Event(), queue.SimpleQueue[int](), threading.Lock()
+    other = threading.Thread(target=event.wait)
+    lock.acquire()
+    assert frame_of(event.wait, event.set, expected=True)
+    event.clear()
+    other.start()
+    assert frame_of(other.join, event.set, expected=True)
+    assert frame_of(lambda: values.get(), lambda: values.put(1), expected=True)
+    assert frame_of(lambda: lock.acquire(), lock.release, expected=True)
+
+
+def test_who_computes_does_not_wait() -> None:
+    ended = False
+
+    def compute() -> None:
+        while not ended:
+            pow(3, 1000)
+
+    def end() -> None:
+        nonlocal ended
+        ended = True
+
+    assert not frame_of(compute, end, expected=False)
+
+
+class _Bell:
+    def __init__(self) -> None:
+        self.waited = threading.Event()
+
+    def ring(self) -> None:
+        """Never."""
+
+    def wait(self, for_s: float | None = None) -> bool:
+        self.waited.set()
+        return False
+
+
+@pytest.fixture
+def bell(restored: None) -> _Bell:
+    return _Bell()
+
+
+@pytest.fixture
+def restored() -> Iterator[None]:
+    import signal
+
+    before = signal.getsignal(SLICE)
+    fast.here.task = assigned(0)
+    yield
+    fast.here.task = None
+    signal.signal(SLICE, before)
+
+
+def test_main_thread_that_waits_lends_itself_and_waits_on(bell: _Bell) -> None:
+    interrupter = Interrupter(lambda: bell)
+    interrupter.install()
+    go_on = threading.Event()
+
+    def helper() -> None:
+        while not bell.waited.wait(0.005):
+            interrupter.interrupt()
+        go_on.set()
+
+    thread = threading.Thread(target=helper)
+    thread.start()
+    assert go_on.wait(DEADLINE_S)
+    thread.join()
+    assert bell.waited.is_set()
+    assert not interrupter.is_lent
+
+
+def test_main_thread_that_computes_is_left_alone(bell: _Bell) -> None:
+    interrupter = Interrupter(lambda: bell)
+    interrupter.install()
+    interrupter._is_asked = True
+    frame: FrameType | None = sys._getframe()
+    interrupter._handle(SLICE, frame)
+    assert not bell.waited.is_set()
+
+
+def test_clock_tells_who_rests_from_who_computes() -> None:
+    clocks: list[Any] = []
+    ready, ended = threading.Event(), threading.Event()
+
+    def body() -> None:
+        clocks.append(ThreadClock())
+        ready.set()
+        ended.wait()
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    ready.wait()
+    end_s = time.monotonic() + DEADLINE_S
+    while clocks[0].rests_s() < 0.02:
+        assert time.monotonic() < end_s
+        time.sleep(0.001)
+    ended.set()
+    thread.join()
+    assert clocks[0].rests_s() > 0.0  # and it is asked of a thread that is gone
