@@ -7,6 +7,7 @@ What lives here: cloudpickle, with what a distributed `__main__` needs beyond it
 - Exceptions that are frozen dataclasses travel; plain pickle can take them apart, but not put them together again.
 - Receiving an instance never changes a class that this process has defined itself.  Plain cloudpickle would set all its
   attributes to what they were when the sender got its copy.
+- Proxies of a `multiprocessing.Manager` bring the key along with which they talk to it.
 - Large buffers, those of arrays above all, stay where they are and travel beside the pickle.
 """
 
@@ -25,6 +26,7 @@ import cloudpickle
 from cloudpickle import cloudpickle as internals
 
 from hdphrs.wire.bulk import BULK_BYTES_MIN, scatter
+from hdphrs.wire.manager_proxies import is_proxy, reduce_proxy
 
 PICKLE_PROTOCOL = 5
 
@@ -136,6 +138,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             return self._reduce_cached(obj)
         if issubclass(kind, BaseException) and kind.__setattr__ is not BaseException.__setattr__:
             return _reduce_exception(obj)
+        if is_proxy(kind):
+            return reduce_proxy(obj)
         reduced = super().reducer_override(obj)
         if kind is FunctionType and reduced is not NotImplemented:
             self._begun.add(id(obj))

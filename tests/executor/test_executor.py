@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import itertools
+import multiprocessing
 import os
+import pickle
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -336,3 +338,27 @@ def test_functions_of_any_kind_are_calls(executor: hdphrs.Executor) -> None:
         executor.submit(max, 3, 7),
     ]
     assert [call.result() for call in calls] == [6, 5, 5, 7]
+
+
+@pytest.mark.parametrize("kind", [TypeError, pickle.PicklingError, hdphrs.HdphrsError])
+def test_what_does_not_pickle_is_caught_as_with_other_executors(
+    executor: hdphrs.Executor, kind: type[Exception]
+) -> None:
+    lock = threading.Lock()
+    for call in (executor.submit(id, lock), executor.submit(threading.Lock), executor.submit(partial(id, lock))):
+        with pytest.raises(kind):
+            call.result()
+
+
+@pytest.mark.parametrize(
+    ("initializer", "argument"),
+    [
+        (work.square, threading.Lock()),
+        (work.square, multiprocessing.get_context("spawn").Event()),
+        (work.square, (n for n in range(2))),
+        (threading.Lock().acquire, None),
+    ],
+)
+def test_an_initializer_that_does_not_pickle_is_refused_at_once(initializer: Any, argument: object) -> None:
+    with pytest.raises(CannotTravelError, match="the initializer or its arguments do not pickle: "):
+        hdphrs.Executor(initializer=initializer, initargs=(argument,))

@@ -1,0 +1,111 @@
+"""The environments: one for each suite below build/foreign, with hdphrs plugged in from outside.
+
+What lives here: the virtual environment with the suite's pinned packages; its source distribution, unpacked; and the
+path file that makes this checkout's hdphrs and `plugged` importable there, in every Python that a test starts, whatever
+its options.  Nothing is ever installed into the environment that runs this.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+import tempfile
+import tomllib
+import venv
+from hashlib import blake2b
+from pathlib import Path
+
+from tests.foreign.suite import FOLDER, REPOSITORY, Suite
+
+PYTEST = ("pytest==9.0.3",)
+
+READY = "ready"
+"""A file in an environment that is complete; it has the digest of what it was made of."""
+
+WAY = FOLDER / "way"
+"""A folder from which hdphrs and `plugged` can be imported, and nothing else of ours: suites have a `tests` too."""
+
+
+class InstallError(Exception):
+    """A suite cannot be had here; the message says why."""
+
+
+def python_of(suite: Suite) -> Path:
+    """The interpreter of the suite's environment, for the Python that runs this."""
+    return _folder(suite) / "venv" / "bin" / "python"
+
+
+def folder_of(suite: Suite) -> Path:
+    """Where pytest runs: in the source distribution, or in an empty folder."""
+    return _folder(suite) / "source" / suite.folder
+
+
+def install(suite: Suite) -> None:
+    """Make the environment, unless it is there.
+
+    Raises:
+        InstallError: a package cannot be had, or does not install.
+    """
+    folder = _folder(suite)
+    ready = folder / READY
+    made_of = _digest(suite)
+    _make_way()
+    if ready.exists() and ready.read_text() == made_of:
+        return
+    ready.unlink(missing_ok=True)
+    venv.create(folder / "venv", clear=True, with_pip=True)
+    pip = [str(python_of(suite)), "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    _run([*pip, "install", *PYTEST, *_needed_by_hdphrs(), *suite.requires])
+    purelib = _run([str(python_of(suite)), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]).strip()
+    Path(purelib, "hdphrs-plugged.pth").write_text(f"{WAY}\nimport plugged.startup\n")
+    source = folder / "source"
+    source.mkdir(exist_ok=True)
+    if suite.source:
+        _unpack(pip, suite.source, source)
+    for link in suite.links:
+        (source / Path(link).name).unlink(missing_ok=True)
+        (source / Path(link).name).symlink_to(link)
+    ready.write_text(made_of)
+
+
+def _folder(suite: Suite) -> Path:
+    return FOLDER / "{}-{}.{}".format(suite.name, *sys.version_info)
+
+
+def _digest(suite: Suite) -> str:
+    parts = [sys.version, *PYTEST, *_needed_by_hdphrs(), *suite.requires, suite.source, *suite.links]
+    return blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+
+
+def _needed_by_hdphrs() -> list[str]:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    return list(project["dependencies"])
+
+
+def _make_way() -> None:
+    WAY.mkdir(parents=True, exist_ok=True)
+    (FOLDER / "pytest.ini").write_text("[pytest]\n")  # else pytest finds our own settings, further up
+    for name, target in (("hdphrs", REPOSITORY / "hdphrs"), ("plugged", Path(__file__).parent / "plugged")):
+        if not (WAY / name).is_symlink():
+            (WAY / name).symlink_to(target)
+
+
+def _unpack(pip: list[str], requirement: str, into: Path) -> None:
+    """What pip has found, without its outer folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        _run([*pip, "download", "--no-deps", f"--no-binary={requirement.split('==')[0]}", "--dest", folder, requirement])
+        (archive,) = Path(folder).glob("*.tar.gz")
+        with tarfile.open(archive) as tar:
+            members = tar.getmembers()
+            for member in members:
+                member.name = member.name.partition("/")[2]
+            tar.extractall(into, [member for member in members if member.name], filter="data")
+
+
+def _run(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or done.stderr.splitlines()[-1:]
+        raise InstallError(lines[0] if lines else f"{command[2:]} has failed")
+    return done.stdout

@@ -1,0 +1,108 @@
+"""`hdphrs.Executor` in the place of loky's two executors, and our errors in the place of its.
+
+What lives here: also the inversion of what a crash means.  Where loky's executor must be broken, ours has to answer:
+it says that it is broken, as loky's tests want to hear, only when a call of it has crashed and it still computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from types import ModuleType
+from typing import Any
+
+import hdphrs
+from hdphrs.errors import TaskCrashedError
+
+ANSWERS_S_MAX = 60.0
+
+_reusable: LokyExecutor | None = None
+
+
+class _Flags:
+    """What loky's tests ask about the state."""
+
+    def __init__(self, executor: LokyExecutor) -> None:
+        self._executor = executor
+
+    @property
+    def shutdown(self) -> bool:
+        return self._executor._closed
+
+    @property
+    def broken(self) -> BaseException | None:
+        """A crash that ours has survived."""
+        executor = self._executor
+        if executor.crash is not None and not executor._closed:
+            assert executor.submit(pow, 2, 3).result(ANSWERS_S_MAX) == 8
+        return executor.crash
+
+
+class LokyExecutor(hdphrs.Executor):
+    """With loky's arguments, those that have a meaning here and the others."""
+
+    def __init__(
+        self,
+        max_workers: int | None = None,
+        job_reducers: object = None,
+        result_reducers: object = None,
+        timeout: float | None = None,
+        context: object = None,
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
+        env: dict[str, str] | None = None,
+    ) -> None:
+        if getattr(initializer, "__name__", "") == "initializer_event":
+            initializer, initargs = None, ()  # an event of loky's own, which only its own processes inherit
+        super().__init__(max_workers, initializer=initializer, initargs=initargs)
+        self.crash: BaseException | None = None
+        self._flags = _Flags(self)
+        self._processes: dict[int, object] = {}
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future = super().submit(fn, *args, **kwargs)
+        future.add_done_callback(self._look)
+        return future
+
+    def _look(self, future: Future[Any]) -> None:
+        if not future.cancelled() and isinstance(error := future.exception(), TaskCrashedError):
+            self.crash = error
+
+    def shutdown(self, wait: bool = True, kill_workers: bool = False, **options: Any) -> None:
+        if kill_workers:
+            self.abandon()
+        super().shutdown(wait, **options)
+
+
+def get_reusable_executor(
+    max_workers: int | None = None,
+    context: object = None,
+    timeout: float | None = 10,
+    kill_workers: bool = False,
+    reuse: object = "auto",
+    job_reducers: object = None,
+    result_reducers: object = None,
+    initializer: Callable[..., object] | None = None,
+    initargs: tuple[Any, ...] = (),
+    env: dict[str, str] | None = None,
+    **options: Any,
+) -> LokyExecutor:
+    """One executor for as long as it is asked for with the same number of workers."""
+    global _reusable
+    same = _reusable is not None and not _reusable._closed and _reusable._workers_max == max_workers
+    if _reusable is None or not same or initializer is not None:
+        if _reusable is not None:
+            _reusable.shutdown(wait=True, kill_workers=kill_workers)
+        _reusable = LokyExecutor(max_workers, initializer=initializer, initargs=initargs)
+    return _reusable
+
+
+def plug_in(loky: ModuleType) -> None:
+    """Replace the names, wherever tests look for them."""
+    from loky import process_executor, reusable_executor
+
+    for module in (loky, process_executor):
+        vars(module).update(ProcessPoolExecutor=LokyExecutor)
+    for module in (loky, reusable_executor):
+        vars(module).update(get_reusable_executor=get_reusable_executor)
+    vars(process_executor).update(TerminatedWorkerError=TaskCrashedError)
