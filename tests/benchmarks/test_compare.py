@@ -204,7 +204,7 @@ def test_the_table_shows_figures_troubles_and_smaller_sizes() -> None:
     lines = markdown(results()).splitlines()
     assert "| multiprocessing.Pool | – | 4 · 0.50 · 1.00 | – | – |" in lines
     assert "| joblib/loky | – | TerminatedWorkerError | – | – |" in lines
-    assert "| Dask | 532* | – | – | – | – | – | – |" in lines
+    assert "| Dask | 532* | – | – | – | – | – | – | – |" in lines
     assert not any("mpire" in line for line in lines)
 
 

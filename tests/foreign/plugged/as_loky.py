@@ -6,6 +6,7 @@ it says that it is broken, as loky's tests want to hear, only when a call of it 
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from types import ModuleType
@@ -16,13 +17,13 @@ from hdphrs.errors import TaskCrashedError
 
 ANSWERS_S_MAX = 60.0
 
-_reusable: LokyExecutor | None = None
+_reusable: ProcessPoolExecutor | None = None
 
 
 class _Flags:
     """What loky's tests ask about the state."""
 
-    def __init__(self, executor: LokyExecutor) -> None:
+    def __init__(self, executor: ProcessPoolExecutor) -> None:
         self._executor = executor
 
     @property
@@ -38,7 +39,7 @@ class _Flags:
         return executor.crash
 
 
-class LokyExecutor(hdphrs.Executor):
+class ProcessPoolExecutor(hdphrs.Executor):
     """With loky's arguments, those that have a meaning here and the others."""
 
     def __init__(
@@ -61,12 +62,15 @@ class LokyExecutor(hdphrs.Executor):
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future = super().submit(fn, *args, **kwargs)
-        future.add_done_callback(self._look)
-        return future
+        own = weakref.ref(self)
 
-    def _look(self, future: Future[Any]) -> None:
-        if not future.cancelled() and isinstance(error := future.exception(), TaskCrashedError):
-            self.crash = error
+        def look(done: Future[Any]) -> None:
+            executor = own()
+            if executor and not done.cancelled() and isinstance(error := done.exception(), TaskCrashedError):
+                executor.crash = error
+
+        future.add_done_callback(look)
+        return future
 
     def shutdown(self, wait: bool = True, kill_workers: bool = False, **options: Any) -> None:
         if kill_workers:
@@ -86,14 +90,14 @@ def get_reusable_executor(
     initargs: tuple[Any, ...] = (),
     env: dict[str, str] | None = None,
     **options: Any,
-) -> LokyExecutor:
+) -> ProcessPoolExecutor:
     """One executor for as long as it is asked for with the same number of workers."""
     global _reusable
     same = _reusable is not None and not _reusable._closed and _reusable._workers_max == max_workers
     if _reusable is None or not same or initializer is not None:
         if _reusable is not None:
             _reusable.shutdown(wait=True, kill_workers=kill_workers)
-        _reusable = LokyExecutor(max_workers, initializer=initializer, initargs=initargs)
+        _reusable = ProcessPoolExecutor(max_workers, initializer=initializer, initargs=initargs)
     return _reusable
 
 
@@ -102,7 +106,7 @@ def plug_in(loky: ModuleType) -> None:
     from loky import process_executor, reusable_executor
 
     for module in (loky, process_executor):
-        vars(module).update(ProcessPoolExecutor=LokyExecutor)
+        vars(module).update(ProcessPoolExecutor=ProcessPoolExecutor)
     for module in (loky, reusable_executor):
         vars(module).update(get_reusable_executor=get_reusable_executor)
     vars(process_executor).update(TerminatedWorkerError=TaskCrashedError)

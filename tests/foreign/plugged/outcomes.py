@@ -10,7 +10,6 @@ import faulthandler
 import json
 import os
 import re
-import sys
 import time
 from typing import Any
 
@@ -23,6 +22,9 @@ LEFT_OUT = "HDPHRS_FOREIGN_LEFT_OUT"
 LIMIT = "HDPHRS_FOREIGN_TEST_S_MAX"
 
 WHY_CHARS_MAX = 400
+
+_STACKS = os.fdopen(os.dup(2), "w")
+"""The standard error, which pytest redirects while a test runs."""
 
 _outcomes: dict[str, dict[str, Any]] = {}
 
@@ -74,7 +76,7 @@ def pytest_runtest_logstart(nodeid: str) -> None:
     """From here on the test is running."""
     _write({"test": name_of(nodeid), "outcome": "started"})
     _outcomes[nodeid] = {"outcome": "passed", "seconds": 0.0, "why": ""}
-    faulthandler.dump_traceback_later(float(os.environ[LIMIT]), exit=True, file=sys.__stderr__)
+    faulthandler.dump_traceback_later(float(os.environ[LIMIT]), exit=True, file=_STACKS)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -96,7 +98,10 @@ def pytest_runtest_logfinish(nodeid: str) -> None:
 
 
 def _last(text: str) -> str:
-    """What went wrong, out of a traceback of pytest."""
-    lines = text.strip().splitlines()
-    marked = [line[1:].strip() for line in lines if line.startswith("E ")]
-    return (" | ".join(marked) if marked else lines[-1] if lines else "")[:WHY_CHARS_MAX]
+    """What went wrong, out of a traceback as Python writes it: what comes after the last line of code."""
+    said: list[str] = []
+    for line in reversed(text.strip().splitlines()):
+        if line.startswith("  ") and said:
+            break
+        said.append(line.strip())
+    return " | ".join(reversed(said))[:WHY_CHARS_MAX]

@@ -14,5 +14,5 @@ SUITE = Suite(
     ci=("--pyargs", "dask.bag", "dask.tests.test_delayed"),
     plugin="for_dask",
     plugged="the default scheduler, `hdphrs.Executor(max_workers=2)`",
-    requires=(f"dask[array]=={VERSION}", "numpy==2.4.6"),
+    requires=(f"dask[array]=={VERSION}", "numpy==2.4.6", "pytest-mock==3.17.0"),
 )

@@ -14,6 +14,7 @@ SUITE = Suite(
     plugin="for_loky",
     plugged="`ProcessPoolExecutor` and `get_reusable_executor`; `TaskCrashedError` is its `TerminatedWorkerError`, and "
     "an executor counts as broken if a call of it has crashed and it still answers",
+    test_s_max=60.0,
     requires=(f"loky=={VERSION}", "numpy==2.4.6"),
     source=f"loky=={VERSION}",
 )
