@@ -56,7 +56,7 @@ def _skips(names: tuple[str, ...], why: str) -> Mapping[str, str]:
     return dict.fromkeys(names, why)
 
 
-CANNOT_NEST: dict[str, str] = dict(_skips(NESTED, "its tasks cannot wait for tasks of their own"))
+CANNOT_NEST = _skips(NESTED, "its tasks cannot wait for tasks of their own")
 
 SYSTEMS: dict[str, System] = {
     "plain": System("plain Python", "plain", skips=_skips((*FAULTS, "no_recovery", "waiting"), "one process")),
@@ -68,7 +68,7 @@ SYSTEMS: dict[str, System] = {
     "threads": System(
         "ThreadPoolExecutor",
         "threads",
-        skips=CANNOT_NEST | _skips((*FAULTS, "no_recovery", "waiting"), "one process"),
+        skips={**CANNOT_NEST, **_skips((*FAULTS, "no_recovery", "waiting"), "one process")},
     ),
     "loky": System("joblib/loky", "loky", "joblib", ("joblib==1.6.0", NUMPY), skips=CANNOT_NEST),
     "mpire": System("mpire", "mpire", "mpire", ("mpire==2.10.2", NUMPY), skips=CANNOT_NEST),

@@ -24,6 +24,7 @@ import itertools
 import os
 import threading
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from concurrent.futures._base import LOGGER
 from contextlib import suppress
@@ -143,17 +144,18 @@ class Desk:
         with self._submitting:
             self._closed = True
             self._abandoned = self._abandoned or abandon
+        raised: list[BaseException] = []
         if cancel_pending or abandon:
             kept = 0 if abandon else max(self.workers - len(self._under_way), 0)
-            for future in self._drain(kept):
-                if future.cancel():
-                    future.set_running_or_notify_cancel()
+            raised = [error for future in self._drain(kept) if (error := _cancel(future)) is not None]
         if abandon and self._node is not None:
             self._node.kill()
         elif abandon:
             for task in list(self._under_way):
                 self._port.cancel(task)
         self._bell.put(None)
+        if raised:  # a callback, or a signal handler meanwhile; nobody waits for the others in vain
+            raise raised[0]
         if wait and threading.current_thread() is not self._thread:
             self._thread.join()
 
@@ -218,7 +220,7 @@ class Desk:
         if not future.set_running_or_notify_cancel():
             return
         if self.broken:
-            future.set_exception(self.broken)
+            _settle(future, future.set_exception, self.broken)
             return
         try:
             function, args, kwargs = call if self._initializer is None else self._initializer.before(call)
@@ -238,7 +240,7 @@ class Desk:
         except BaseException as error:
             self._fail(future, error)
         else:
-            future.set_result(value)
+            _settle(future, future.set_result, value)
 
     def _fail(self, future: Future[Any], error: BaseException) -> None:
         if isinstance(error, RootLostError) and self._port.is_lost:
@@ -249,7 +251,7 @@ class Desk:
             if not self.broken:
                 LOGGER.critical("Exception in initializer:", exc_info=error)
             self._break(f"the initializer has failed with {error}", error)
-        future.set_exception(self.broken or error.with_traceback(None))
+        _settle(future, future.set_exception, self.broken or error.with_traceback(None))
 
     def _break(self, sentence: str, cause: BaseException) -> None:
         """From now on every call fails, the pending ones included."""
@@ -259,4 +261,25 @@ class Desk:
                 self.broken.__cause__ = cause
         for future in self._drain():
             if future.set_running_or_notify_cancel():
-                future.set_exception(self.broken)
+                _settle(future, future.set_exception, self.broken)
+
+
+def _settle(future: Future[Any], complete: Callable[[Any], None], outcome: Any) -> None:
+    """Give a future its outcome, whatever its callbacks raise: the thread has other calls to serve.
+
+    A future logs what is an `Exception` itself, and lets the rest through, like the `SystemExit` of an `exit()`.
+    """
+    try:
+        complete(outcome)
+    except BaseException:
+        LOGGER.exception("exception calling callback for %r", future)
+
+
+def _cancel(future: Future[Any]) -> BaseException | None:
+    """Cancel a future that has not begun; what that has raised."""
+    try:
+        if future.cancel():
+            future.set_running_or_notify_cancel()
+    except BaseException as error:
+        return error
+    return None

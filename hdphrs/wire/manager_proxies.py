@@ -42,9 +42,7 @@ def reduce_proxy(proxy: Any) -> Any:
     return _rebuild, (make, token, serializer, options, key, key == _process().authkey)
 
 
-def _rebuild(
-    make: Any, token: Any, serializer: str, options: Mapping[str, Any], key: bytes, is_senders: bool
-) -> Any:
+def _rebuild(make: Any, token: Any, serializer: str, options: Mapping[str, Any], key: bytes, is_senders: bool) -> Any:
     """The proxy, in the process that unpickles it.
 
     Args:
@@ -52,12 +50,14 @@ def _rebuild(
         is_senders: whether that is the key of the process that has pickled it, too.
     """
     global _takes_key
-    from multiprocessing.managers import RebuildProxy
+    from multiprocessing import managers
+
+    rebuild: Any = vars(managers)["RebuildProxy"]
 
     if is_senders and _takes_key:
         _process().authkey = key
         _takes_key = False
-    return RebuildProxy(make, token, serializer, {**options, "authkey": key})
+    return rebuild(make, token, serializer, {**options, "authkey": key})
 
 
 def _process() -> Any:

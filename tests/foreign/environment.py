@@ -94,7 +94,9 @@ def _make_way() -> None:
 def _unpack(pip: list[str], requirement: str, into: Path) -> None:
     """What pip has found, without its outer folder."""
     with tempfile.TemporaryDirectory() as folder:
-        _run([*pip, "download", "--no-deps", f"--no-binary={requirement.split('==')[0]}", "--dest", folder, requirement])
+        _run(
+            [*pip, "download", "--no-deps", f"--no-binary={requirement.split('==')[0]}", "--dest", folder, requirement]
+        )
         (archive,) = Path(folder).glob("*.tar.gz")
         with tarfile.open(archive) as tar:
             members = tar.getmembers()

@@ -90,12 +90,8 @@ def judge(outcomes: Mapping[str, str], expectations: Expectations, *, is_whole: 
         outcomes: by the tests' names.
         is_whole: the whole suite has been run, so that every test that is named must be there.
     """
-    new = [
-        test for test, outcome in outcomes.items() if outcome == FAILED and expectations.kind_of(test) is None
-    ]
-    passes = [
-        test for test, outcome in outcomes.items() if outcome == PASSED and expectations.kind_of(test) == FAILS
-    ]
+    new = [test for test, outcome in outcomes.items() if outcome == FAILED and expectations.kind_of(test) is None]
+    passes = [test for test, outcome in outcomes.items() if outcome == PASSED and expectations.kind_of(test) == FAILS]
     seen = {expectations.entry_of(test) for test in outcomes}
     missing = [test for test in expectations.names(FAILS) if test not in seen] if is_whole else []
     return Verdict(tuple(new), tuple(passes), tuple(missing))

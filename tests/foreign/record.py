@@ -1,7 +1,7 @@
 """The record of the last whole runs, and the page that is made of it.
 
-What lives here: `record.json` has an entry for each suite; `docs/other-peoples-tests.md` shows them, and every test that
-is not expected to pass, with the reason.  A test of ours holds the two together.
+What lives here: `record.json` has an entry for each suite; `docs/other-peoples-tests.md` shows them, and every test
+that is not expected to pass, with the reason.  A test of ours holds the two together.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ WIDTH = 118
 
 HEAD = """# Other people's tests
 
-Projects that run calls on several processes have tests of what their users rely on. hdphrs is put in the place of their
-own workers, from outside, and their tests are run as they are: none of them is copied or changed. `make foreign` installs
-each suite at the version shown into an environment of its own below `build/foreign`, runs it, and compares the outcome
-of each test with what is expected: a failure that is not listed below fails the run, and so does a listed test that
-passes. `.ci/run` does the same with `--share ci`, the part of each suite that together takes a few minutes.
+Projects that run calls on several processes have tests of what their users rely on. hdphrs is put in the place of
+their own workers, from outside, and their tests are run as they are: none of them is copied or changed. `make foreign`
+installs each suite at the version shown into an environment of its own below `build/foreign`, runs it, and compares
+the outcome of each test with what is expected: a failure that is not listed below fails the run, and so does a listed
+test that passes. `.ci/run` does the same with `--share ci`, a part of each suite; together they take a few minutes.
 
-`python -m tests.foreign --suite joblib` runs one suite, `--record` writes this page. The commands in the last table run in
-the suite's environment, with the path file that the runner has put there.
+Tests that want a crash to break an executor are inverted: there ours has to name what has crashed, and to answer
+afterwards. `python -m tests.foreign --suite joblib` runs one suite, `--record` writes this page. The commands in the
+last table run in the suite's environment, with the path file that the runner has put there.
 
 """
 
@@ -83,7 +84,15 @@ def _table(entries: Mapping[str, Entry]) -> Iterator[str]:
     for name, suite in SUITES.items():
         entry = entries.get(name)
         figures = (
-            [entry.version, suite.plugged, str(entry.passed), str(entry.skipped), str(entry.failed), entry.date, entry.python]
+            [
+                entry.version,
+                suite.plugged,
+                str(entry.passed),
+                str(entry.skipped),
+                str(entry.failed),
+                entry.date,
+                entry.python,
+            ]
             if entry
             else [suite.version, suite.plugged, "", "", "", "not yet", ""]
         )

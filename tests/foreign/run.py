@@ -63,7 +63,15 @@ def run(suite: Suite, share: str) -> Run:
     said.unlink(missing_ok=True)
     names = Expectations.read(suite.expectations).names(LEFT_OUT)
     left_out.write_text("\n".join(names + (list(suite.ci_left_out) if share == "ci" else [])))
-    options = ("-p", "plugged.outcomes", "-p", "no:cacheprovider", "--continue-on-collection-errors", "-q", "--tb=native")
+    options = (
+        "-p",
+        "plugged.outcomes",
+        "-p",
+        "no:cacheprovider",
+        "--continue-on-collection-errors",
+        "-q",
+        "--tb=native",
+    )
     command = [*command_of(suite, share), *options]
     command[0] = str(python_of(suite))
     environ = _environ(suite) | {

@@ -15,7 +15,7 @@ from tests.foreign.run import RunError
 from tests.foreign.suite import Suite
 from tests.foreign.suites import SUITES
 
-THEIRS = '''
+THEIRS = """
 import os, time
 import pytest
 
@@ -43,9 +43,9 @@ def test_comes_after_them():
 
 def test_is_left_out():
     raise AssertionError
-'''
+"""
 
-EXPECTED = '''
+EXPECTED = """
 [[fails]]
 why = "it does"
 tests = ["test_theirs.py::test_fails", "test_theirs.py::test_each[2]", "test_theirs.py::test_takes_its_process_down"]
@@ -57,7 +57,7 @@ tests = ["test_theirs.py::test_hangs"]
 [[left_out]]
 why = "never mind"
 tests = ["test_theirs.py::test_is_left_out"]
-'''
+"""
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_a_test_that_crashes_or_hangs_has_failed_and_those_after_it_are_run(suit
     assert "so it fails" in found.why["test_theirs.py::test_fails"]
     assert "status 7" in found.why["test_theirs.py::test_takes_its_process_down"]
     assert judge(found.outcomes, Expectations.read(suite.expectations), is_whole=True).is_good
-    output = (run.FOLDER / "runs" / "theirs" / "output.txt").read_text()
+    output = (environment.WAY.parent / "runs" / "theirs" / "output.txt").read_text()
     assert "in test_hangs" in output, "its stacks are shown"
 
 
@@ -133,7 +133,9 @@ def test_a_name_without_parameters_stands_for_all(tmp_path: Path) -> None:
     file.write_text('[[fails]]\nwhy = "all of them"\ntests = ["a.py::test_each"]\n')
     expectations = Expectations.read(file)
     assert judge({"a.py::test_each[x]": "failed"}, expectations, is_whole=True).is_good
-    assert not judge({"a.py::test_each[x]": "failed", "a.py::test_each[y]": "passed"}, expectations, is_whole=True).is_good
+    assert not judge(
+        {"a.py::test_each[x]": "failed", "a.py::test_each[y]": "passed"}, expectations, is_whole=True
+    ).is_good
 
 
 @pytest.mark.parametrize(
@@ -152,9 +154,17 @@ def test_expectations_in_another_form_are_refused(tmp_path: Path, text: str, com
 @pytest.mark.parametrize(
     ("nodeid", "name"),
     [
-        ("../venv/lib/python3.11/site-packages/joblib/test/test_a.py::test_x[1-a]", "joblib/test/test_a.py::test_x[1-a]"),
+        (
+            "../venv/lib/python3.11/site-packages/joblib/test/test_a.py::test_x[1-a]",
+            "joblib/test/test_a.py::test_x[1-a]",
+        ),
         ("loky-3.11/source/tests/test_b.py::Case::test_y", "tests/test_b.py::Case::test_y"),
         ("../../../usr/lib/python3.13/test/test_c/test_d.py::test_z", "test_c/test_d.py::test_z"),
+        ("test_concurrent_futures.py::Case::test_z", "test_concurrent_futures::Case::test_z"),
+        (
+            "../lib/python3.14/test/test_concurrent_futures/test_wait.py::Case::test_z",
+            "test_concurrent_futures::Case::test_z",
+        ),
         ("test_e.py::test_x[../lib]", "test_e.py::test_x[../lib]"),
     ],
 )

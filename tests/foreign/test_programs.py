@@ -9,7 +9,7 @@ import pytest
 import hdphrs
 from benchmarks.kernels import uts
 from tests.foreign.programs import __main__ as runner
-from tests.foreign.programs import floorplan, fib, nqueens
+from tests.foreign.programs import fib, floorplan, nqueens
 
 
 @pytest.mark.parametrize("name", runner.NAMES)
@@ -25,7 +25,9 @@ def test_a_wrong_result_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> N
     size = program.SIZES["small"]
     with hdphrs.sequential():
         right = program.main(size)
-    wrong = {}.fromkeys([(0, 0)], [[0] * 6] * 6) if name == "sparselu" else (right[1], right[0]) if name == "fft" else None
+    wrong = (
+        {}.fromkeys([(0, 0)], [[0] * 6] * 6) if name == "sparselu" else (right[1], right[0]) if name == "fft" else None
+    )
     monkeypatch.setattr(hdphrs, "run", lambda main, size: wrong)
     assert runner.main(name, "small") == 1
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -32,15 +33,15 @@ class _After(MetaPathFinder):
         for finder in sys.meta_path:
             spec = finder.find_spec(fullname, path, target)
             if spec is not None and spec.loader is not None:
-                load = spec.loader.exec_module
-
-                def exec_module(module: ModuleType) -> None:
-                    load(module)
-                    self._then(module)
-
-                spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+                spec.loader.exec_module = partial(  # type: ignore[method-assign]
+                    self._load, spec.loader.exec_module
+                )
                 return spec
         return None
+
+    def _load(self, load: Callable[[ModuleType], None], module: ModuleType) -> None:
+        load(module)
+        self._then(module)
 
 
 def _joblib(joblib: ModuleType) -> None:
@@ -56,7 +57,7 @@ def _futures(futures: ModuleType) -> None:
 
     def __getattr__(name: str) -> object:  # noqa: N807 - the package has one for this name, too
         if name == "ProcessPoolExecutor":
-            from plugged.standard import ProcessPoolExecutor
+            from .standard import ProcessPoolExecutor
 
             return ProcessPoolExecutor
         return theirs(name)
@@ -70,7 +71,7 @@ def _tests(tests: ModuleType) -> None:
 
 
 def _loky(loky: ModuleType) -> None:
-    from plugged import as_loky
+    from . import as_loky
 
     as_loky.plug_in(loky)
 

@@ -1,4 +1,4 @@
-"""`python -m tests.foreign.programs NAME SIZE`: runs one of the programs as its user would, and says whether it is right.
+"""`python -m tests.foreign.programs NAME SIZE`: runs a program as its user would, and says whether it is right.
 
 What lives here: also the list of them.  Each module has `SIZES`, `main(size)`, which is the first task, and either
 `answer(size)` or `check(size, found)`.

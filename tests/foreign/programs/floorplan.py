@@ -34,9 +34,7 @@ def corners(placed: Placed) -> set[tuple[int, int]]:
 
 def overlaps(placed: Placed, row: int, column: int, height: int, width: int) -> bool:
     """Whether there is no room for it."""
-    return any(
-        row < r + h and r < row + height and column < c + w and c < column + width for r, c, h, w in placed
-    )
+    return any(row < r + h and r < row + height and column < c + w and c < column + width for r, c, h, w in placed)
 
 
 def area_of(placed: Placed) -> int:

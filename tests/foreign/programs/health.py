@@ -1,6 +1,6 @@
-"""Health care in a country of villages: each step a village's patients fall ill, wait, are assessed, treated at home, or
-sent to the village above.  A task for each village of a step; their generators travel with them, so that the outcome is
-the same in whatever order.
+"""Health care in a country of villages: each step patients fall ill, wait, are treated, or sent to the village above.
+
+A task for each village of a step; their generators travel with them, so that the outcome is the same in any order.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""LU decomposition of a sparse matrix of blocks, over the rationals modulo a prime, so that every order of the tasks has
-the same result to the last digit.  Blocks that are not there cost nothing, so the tasks of a phase differ in number.
+"""LU decomposition of a sparse matrix of blocks, modulo a prime, where it is exact in every order of the tasks.
+
+Blocks that are not there cost nothing, so the tasks of a phase differ in number.
 """
 
 from __future__ import annotations
@@ -64,9 +65,7 @@ def solve_below(diagonal: Block, block: Block) -> Block:
 
 def product(left: Block, right: Block) -> Block:
     """By definition."""
-    return [
-        [sum(row[k] * right[k][j] for k in range(BLOCK)) % PRIME for j in range(BLOCK)] for row in left
-    ]
+    return [[sum(row[k] * right[k][j] for k in range(BLOCK)) % PRIME for j in range(BLOCK)] for row in left]
 
 
 def minus(block: Block | None, other: Block) -> Block:

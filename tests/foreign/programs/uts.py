@@ -1,12 +1,12 @@
-"""The Unbalanced Tree Search: the trees of `benchmarks/kernels/uts.py`, a task for each node of the upper levels and each
-batch of those below.  The sizes of T1 and T3 are published; T1 cut off higher up is counted here without tasks.
+"""The Unbalanced Tree Search: T1 of `benchmarks/kernels/uts.py`, cut off higher up; a task for each batch of nodes.
+
+The benchmarks unfold the whole T1 and T3 to their published sizes; what is cut off is counted here without tasks.
 """
 
 from __future__ import annotations
 
-from benchmarks.kernels import uts
-
 import hdphrs
+from benchmarks.kernels import uts
 
 SIZES = {"small": 5, "large": 8}
 """Depths at which T1 is cut off."""

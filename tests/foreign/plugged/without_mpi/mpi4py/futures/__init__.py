@@ -58,7 +58,12 @@ class MPIPoolExecutor(hdphrs.Executor):
         if unordered:
             return self._unordered(_call, ((fn, args) for (args,) in calls), timeout)
         return super().map(
-            _call, itertools.repeat(fn), (args for (args,) in calls), timeout=timeout, chunksize=chunksize, buffersize=buffersize
+            _call,
+            itertools.repeat(fn),
+            (args for (args,) in calls),
+            timeout=timeout,
+            chunksize=chunksize,
+            buffersize=buffersize,
         )
 
     def map(self, fn: Callable[..., Any], *iterables: Iterable[Any], unordered: bool = False, **options: Any) -> Any:
