@@ -243,7 +243,9 @@ class Desk:
             _settle(future, future.set_result, value)
 
     def _fail(self, future: Future[Any], error: BaseException) -> None:
-        if isinstance(error, RootLostError) and self._port.is_lost:
+        if isinstance(error, RootLostError) and self._port.is_lost and self._abandoned:
+            error = CancelledError("the executor was abandoned")  # and its node was ended for that
+        elif isinstance(error, RootLostError) and self._port.is_lost:
             self._break(str(error), error)
         elif isinstance(error, Cancelled):
             error = CancelledError(str(error))

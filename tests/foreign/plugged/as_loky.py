@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from types import ModuleType
 from typing import Any
 
@@ -56,6 +56,7 @@ class ProcessPoolExecutor(hdphrs.Executor):
         if getattr(initializer, "__name__", "") == "initializer_event":
             initializer, initargs = None, ()  # an event of loky's own, which only its own processes inherit
         super().__init__(max_workers, initializer=initializer, initargs=initargs)
+        self.asked = (max_workers, timeout)
         self.crash: BaseException | None = None
         self._flags = _Flags(self)
         self._processes: dict[int, object] = {}
@@ -91,13 +92,13 @@ def get_reusable_executor(
     env: dict[str, str] | None = None,
     **options: Any,
 ) -> ProcessPoolExecutor:
-    """One executor for as long as it is asked for with the same number of workers."""
+    """One executor for as long as it is asked for in the same way."""
     global _reusable
-    same = _reusable is not None and not _reusable._closed and _reusable._workers_max == max_workers
-    if _reusable is None or not same or initializer is not None:
+    asked = (max_workers, timeout)
+    if _reusable is None or _reusable._closed or _reusable.asked != asked or initializer is not None:
         if _reusable is not None:
             _reusable.shutdown(wait=True, kill_workers=kill_workers)
-        _reusable = ProcessPoolExecutor(max_workers, initializer=initializer, initargs=initargs)
+        _reusable = ProcessPoolExecutor(max_workers, timeout=timeout, initializer=initializer, initargs=initargs)
     return _reusable
 
 
@@ -109,4 +110,4 @@ def plug_in(loky: ModuleType) -> None:
         vars(module).update(ProcessPoolExecutor=ProcessPoolExecutor)
     for module in (loky, reusable_executor):
         vars(module).update(get_reusable_executor=get_reusable_executor)
-    vars(process_executor).update(TerminatedWorkerError=TaskCrashedError)
+    vars(process_executor).update(TerminatedWorkerError=TaskCrashedError, ShutdownExecutorError=CancelledError)
