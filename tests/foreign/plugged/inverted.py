@@ -13,7 +13,12 @@ import pytest
 import hdphrs
 from hdphrs.errors import CannotTravelError, TaskCrashedError
 
-INVERTED = ("ExecutorDeadlockTest::", "::test_crashes[", "::test_in_callback_submit_with_crash[", "::test_informative_error_when")
+INVERTED = (
+    "ExecutorDeadlockTest::",
+    "::test_crashes[",
+    "::test_in_callback_submit_with_crash[",
+    "::test_informative_error_when",
+)
 
 ANSWERS_S_MAX = 60.0
 

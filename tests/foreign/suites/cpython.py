@@ -14,6 +14,8 @@ PYTHON = cpython.VERSION
 SINGLE = tuple(f"{folder}/test_concurrent_futures.py" for folder in cpython.path())
 """Where Debian has it, for Pythons that come without; linked, since that folder has a whole standard library beside."""
 
+WHERE = ("test_concurrent_futures.py",) if SINGLE else ("--pyargs", "test.test_concurrent_futures")
+
 CASES = ("-k", "ProcessPoolSpawn")
 """Those of threads concern the standard library alone; those of other start methods are the same thrice."""
 
@@ -23,7 +25,8 @@ SUITE = Suite(
     version=PYTHON,
     links=SINGLE,
     environ={"HDPHRS_FOREIGN_TESTS": str(cpython.DEBIAN)},
-    tests=(*(("test_concurrent_futures.py",) if SINGLE else ("--pyargs", "test.test_concurrent_futures")), *CASES),
+    tests=(*WHERE, *CASES),
+    ci=(*WHERE, "-k", "ProcessPoolSpawn and (Deadlock or Shutdown or Initializer or ressources)"),
     plugin="for_cpython",
     plugged="`ProcessPoolExecutor`, also in scripts; one start method of three",
 )

@@ -11,6 +11,7 @@ SUITE = Suite(
     title="loky",
     version=VERSION,
     tests=("tests/test_process_executor_loky.py", "tests/test_reusable_executor.py"),
+    ci=("tests/test_reusable_executor.py::TestExecutorDeadLock",),
     plugin="for_loky",
     plugged="`ProcessPoolExecutor` and `get_reusable_executor`; `TaskCrashedError` is its `TerminatedWorkerError`, and "
     "an executor counts as broken if a call of it has crashed and it still answers",

@@ -23,6 +23,9 @@ SUITE = Suite(
     title="mpi4py.futures",
     version=VERSION,
     tests=tuple(f"test_futures.py::{case}" for case in CASES),
+    ci=tuple(
+        f"test_futures.py::{case}" for case in CASES if "Pickle" in case or "Shutdown" in case or "Submit" in case
+    ),
     plugin="for_mpi4py",
     plugged="`MPIPoolExecutor`, in a package `mpi4py` without MPI; the cases that use it",
     source=f"mpi4py=={VERSION}",

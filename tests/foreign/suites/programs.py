@@ -11,6 +11,7 @@ SUITE = Suite(
     title="BOTS and UTS as programs",
     version="1",
     tests=("--noconftest", CHECK),
+    ci=("--noconftest", CHECK, "-k", "killed"),
     plugin="for_programs",
     plugged="their tasks are ours; the results are compared with published figures, or with a sequential computation",
 )

@@ -6,12 +6,17 @@ from tests.foreign.suite import Suite
 
 VERSION = "1.9.1"
 
+NAMED = "n_jobs or parallel or joblib"
+"""Tests that are named after it."""
+
 SUITE = Suite(
     name="sklearn",
     title="scikit-learn",
     version=VERSION,
-    tests=("--pyargs", "sklearn", "-k", "n_jobs or parallel or joblib"),
+    tests=("--pyargs", "sklearn", "-k", f"{NAMED} or test_bagging or test_multioutput or test_search or test_voting"),
+    ci=("--pyargs", "sklearn.ensemble", "sklearn.model_selection", "sklearn.utils", "-k", NAMED),
     plugin="for_sklearn",
-    plugged="the default backend of joblib; tests named after jobs, parallelism or joblib",
+    plugged="the default backend of joblib; tests named after jobs, parallelism or joblib, and those of bagging, "
+    "searches, voting and several outputs",
     requires=(f"scikit-learn=={VERSION}", "joblib==1.6.0", "numpy==2.4.6"),
 )
