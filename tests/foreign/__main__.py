@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from tests.foreign.environment import InstallError, install
 from tests.foreign.expectations import Expectations, counts, judge
-from tests.foreign.record import Entry, write_entry, write_page
+from tests.foreign.record import Entry, skipped, write_entry, write_page
 from tests.foreign.run import RunError, command_of, run, show
 from tests.foreign.suite import Suite
 from tests.foreign.suites import SUITES
@@ -58,9 +58,11 @@ def _run_one(suite: Suite, share: str, *, record: bool) -> bool:
     if not found.outcomes:
         return False
     if record and verdict.is_good:
-        python = "{}.{}.{}".format(*sys.version_info)
+        reasons = skipped(found.outcomes, found.why)
         command = " ".join(command_of(suite, share))
-        write_entry(suite, Entry(suite.version, **counted, command=command, date=_today(), python=python))
+        write_entry(
+            suite, Entry(suite.version, **counted, command=command, date=_today(), python=python, reasons=reasons)
+        )
     return verdict.is_good
 
 

@@ -7,12 +7,13 @@ that is not expected to pass, with the reason.  A test of ours holds the two tog
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from textwrap import wrap
 
-from tests.foreign.expectations import FAILS, LEFT_OUT, VARIES, Expectations
+from tests.foreign.expectations import FAILS, LEFT_OUT, SKIPPED, VARIES, Expectations
 from tests.foreign.suite import REPOSITORY, Suite
 from tests.foreign.suites import SUITES
 
@@ -53,6 +54,8 @@ class Entry:
     command: str
     date: str
     python: str
+    reasons: dict[str, int] = field(default_factory=dict)
+    """Why the suite skips tests, and how many."""
 
 
 def read_entries(path: Path = RECORD) -> dict[str, Entry]:
@@ -73,9 +76,14 @@ def write_page() -> None:
     PAGE.write_text(page(read_entries()))
 
 
+def skipped(outcomes: Mapping[str, str], why: Mapping[str, str]) -> dict[str, int]:
+    """The reasons for which tests are skipped, the most frequent first."""
+    return dict(Counter(why[test] for test, outcome in outcomes.items() if outcome == SKIPPED).most_common())
+
+
 def page(entries: Mapping[str, Entry]) -> str:
     """The text of the page."""
-    return HEAD + "\n".join([*_table(entries), "", *_reasons(), *_commands(entries), ""])
+    return HEAD + "\n".join([*_table(entries), "", *_reasons(), *_skips(entries), *_commands(entries), ""])
 
 
 def _table(entries: Mapping[str, Entry]) -> Iterator[str]:
@@ -116,6 +124,14 @@ def _reasons() -> Iterator[str]:
                 yield lines[0]
                 yield from (f"  {line}" for line in lines[1:])
             yield ""
+
+
+def _skips(entries: Mapping[str, Entry]) -> Iterator[str]:
+    yield from ("## Skipped by the suites themselves", "", "| suite | tests | why |", "|---|---|---|")
+    for name, suite in SUITES.items():
+        for why, count in entries[name].reasons.items() if name in entries else ():
+            yield f"| {suite.title} | {count} | {why.replace('|', chr(92) + '|')} |"
+    yield ""
 
 
 def _commands(entries: Mapping[str, Entry]) -> Iterator[str]:

@@ -88,7 +88,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.failed:
         found.update(outcome="failed", why=f"{report.when}: {_last(report.longreprtext)}")
     elif report.skipped and found["outcome"] == "passed":
-        found.update(outcome="skipped", why=_last(report.longreprtext))
+        found.update(outcome="skipped", why=_reason(report))
 
 
 def pytest_runtest_logfinish(nodeid: str) -> None:
@@ -97,6 +97,14 @@ def pytest_runtest_logfinish(nodeid: str) -> None:
     found = _outcomes.pop(nodeid)
     found["seconds"] = round(found["seconds"], 3)
     _write({"test": name_of(nodeid), **found, "at": round(time.time(), 1)})
+
+
+def _reason(report: pytest.TestReport) -> str:
+    """Why a suite skips a test of its own, or expects it to fail."""
+    if hasattr(report, "wasxfail"):
+        return f"expected to fail: {report.wasxfail}".removesuffix(": ")
+    said = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
+    return said.removeprefix("Skipped: ")[:WHY_CHARS_MAX]
 
 
 def _last(text: str) -> str:

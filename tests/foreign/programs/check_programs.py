@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +27,7 @@ def test_the_result_is_right(name: str, way: str) -> None:
     done = subprocess.run(
         [sys.executable, *WAYS[way], *program],
         cwd=REPOSITORY,
-        env=None,
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
         capture_output=True,
         text=True,
         check=False,
