@@ -59,10 +59,15 @@ def _run_one(suite: Suite, share: str, *, record: bool) -> bool:
         return False
     if record and verdict.is_good:
         reasons = skipped(found.outcomes, found.why)
-        command = " ".join(command_of(suite, share))
-        write_entry(
-            suite, Entry(suite.version, **counted, command=command, date=_today(), python=python, reasons=reasons)
+        entry = Entry(
+            suite.version,
+            **counted,
+            command=" ".join(command_of(suite, share)),
+            date=_today(),
+            python="{}.{}.{}".format(*sys.version_info),
+            reasons=reasons,
         )
+        write_entry(suite, entry)
     return verdict.is_good
 
 
