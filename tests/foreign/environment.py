@@ -7,12 +7,15 @@ its options.  Nothing is ever installed into the environment that runs this.
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
 import tomllib
 import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 
@@ -21,7 +24,7 @@ from tests.foreign.suite import FOLDER, REPOSITORY, Suite
 PYTEST = ("pytest==9.0.3",)
 
 READY = "ready"
-"""A file in an environment that is complete; it has the digest of what it was made of."""
+"""The suffix of a file beside a folder that is complete; it has the digest of what that was made of."""
 
 WAY = FOLDER / "way"
 """A folder from which hdphrs and `plugged` can be imported, and nothing else of ours: suites have a `tests` too."""
@@ -33,12 +36,12 @@ class InstallError(Exception):
 
 def python_of(suite: Suite) -> Path:
     """The interpreter of the suite's environment, for the Python that runs this."""
-    return _folder(suite) / "venv" / "bin" / "python"
+    return _environment(suite) / "bin" / "python"
 
 
 def folder_of(suite: Suite) -> Path:
     """Where pytest runs: in the source distribution, or in an empty folder."""
-    return _folder(suite) / "source" / suite.folder
+    return _source(suite) / suite.folder
 
 
 def install(suite: Suite) -> None:
@@ -47,35 +50,46 @@ def install(suite: Suite) -> None:
     Raises:
         InstallError: a package cannot be had, or does not install.
     """
-    folder = _folder(suite)
-    ready = folder / READY
-    made_of = _digest(suite)
     _make_way()
-    if ready.exists() and ready.read_text() == made_of:
-        return
-    ready.unlink(missing_ok=True)
-    venv.create(folder / "venv", clear=True, with_pip=True)
+    environment, source = _environment(suite), _source(suite)
     pip = [str(python_of(suite)), "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    _run([*pip, "install", *PYTEST, *_needed_by_hdphrs(), *suite.requires])
-    purelib = _run([str(python_of(suite)), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]).strip()
-    Path(purelib, "hdphrs-plugged.pth").write_text(f"{WAY}\nimport plugged.startup\n")
-    source = folder / "source"
-    source.mkdir(exist_ok=True)
-    if suite.source:
-        _unpack(pip, suite.source, source)
-    for link in suite.links:
-        (source / Path(link).name).unlink(missing_ok=True)
-        (source / Path(link).name).symlink_to(link)
-    ready.write_text(made_of)
+    packages = [*PYTEST, *_needed_by_hdphrs(), *suite.requires]
+    with _made_of(environment, [sys.version, *packages]) as is_there:
+        if not is_there:
+            venv.create(environment, clear=True, with_pip=True)
+            _run([*pip, "install", *packages])
+            where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+            purelib = Path(_run([str(python_of(suite)), "-c", where]).strip())
+            (purelib / "hdphrs-plugged.pth").write_text(f"{WAY}\nimport plugged.startup\n")
+    with _made_of(source, [suite.source, *suite.links]) as is_there:
+        if not is_there:
+            shutil.rmtree(source, ignore_errors=True)
+            source.mkdir(parents=True)
+            if suite.source:
+                _unpack(pip, suite.source, source)
+            for link in suite.links:
+                (source / Path(link).name).symlink_to(link)
 
 
-def _folder(suite: Suite) -> Path:
-    return FOLDER / "{}-{}.{}".format(suite.name, *sys.version_info)
+def _environment(suite: Suite) -> Path:
+    """Suites that need no packages share one."""
+    return FOLDER / "venvs" / "{}-{}.{}".format(suite.name if suite.requires else "plain", *sys.version_info)
 
 
-def _digest(suite: Suite) -> str:
-    parts = [sys.version, *PYTEST, *_needed_by_hdphrs(), *suite.requires, suite.source, *suite.links]
-    return blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+def _source(suite: Suite) -> Path:
+    return FOLDER / "source" / "{}-{}.{}".format(suite.name, *sys.version_info)
+
+
+@contextmanager
+def _made_of(folder: Path, parts: list[str]) -> Iterator[bool]:
+    """Whether the folder has been made of these parts; inside, it is made if it has not."""
+    ready = folder.parent / f"{folder.name}.{READY}"
+    digest = blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+    is_there = ready.exists() and ready.read_text() == digest
+    if not is_there:
+        ready.unlink(missing_ok=True)
+    yield is_there
+    ready.write_text(digest)
 
 
 def _needed_by_hdphrs() -> list[str]:

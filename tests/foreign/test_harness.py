@@ -158,7 +158,7 @@ def test_expectations_in_another_form_are_refused(tmp_path: Path, text: str, com
             "../venv/lib/python3.11/site-packages/joblib/test/test_a.py::test_x[1-a]",
             "joblib/test/test_a.py::test_x[1-a]",
         ),
-        ("loky-3.11/source/tests/test_b.py::Case::test_y", "tests/test_b.py::Case::test_y"),
+        ("source/loky-3.11/tests/test_b.py::Case::test_y", "tests/test_b.py::Case::test_y"),
         ("../../../usr/lib/python3.13/test/test_c/test_d.py::test_z", "test_c/test_d.py::test_z"),
         ("test_concurrent_futures.py::Case::test_z", "test_concurrent_futures::Case::test_z"),
         ("/lib/python3.14/test/test_concurrent_futures/test_wait.py::A::test_z", "test_concurrent_futures::A::test_z"),

@@ -32,7 +32,7 @@ _outcomes: dict[str, dict[str, Any]] = {}
 def name_of(nodeid: str) -> str:
     """The test's name, wherever its project is installed."""
     path, mark, rest = nodeid.partition("::")
-    path = path.split("site-packages/")[-1].split("/source/")[-1]
+    path = re.sub(r"^.*/source/[^/]+/", "", "/" + path.split("site-packages/")[-1]).lstrip("/")
     path = re.sub(r"^(\.\./)+", "", path)
     path = re.sub(r"^.*/lib/python[0-9.]+/test/", "", "/" + path).lstrip("/")
     path = re.sub(r"^test_concurrent_futures(/\w+)?\.py$", "test_concurrent_futures", path)  # a package since 3.12
