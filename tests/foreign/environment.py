@@ -13,9 +13,9 @@ import sys
 import tarfile
 import tempfile
 import tomllib
-import venv
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
 from hashlib import blake2b
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def install(suite: Suite) -> None:
     packages = [*PYTEST, *_needed_by_hdphrs(), *suite.requires]
     with _made_of(environment, [sys.version, *packages]) as is_there:
         if not is_there:
-            venv.create(environment, clear=True, with_pip=True)
+            _run([sys.executable, "-m", "venv", "--clear", str(environment)])
             _run([*pip, "install", *packages])
             where = "import sysconfig; print(sysconfig.get_path('purelib'))"
             purelib = Path(_run([str(python_of(suite)), "-c", where]).strip())
@@ -83,13 +83,16 @@ def _source(suite: Suite) -> Path:
 @contextmanager
 def _made_of(folder: Path, parts: list[str]) -> Iterator[bool]:
     """Whether the folder has been made of these parts; inside, it is made if it has not."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
     ready = folder.parent / f"{folder.name}.{READY}"
     digest = blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
-    is_there = ready.exists() and ready.read_text() == digest
-    if not is_there:
-        ready.unlink(missing_ok=True)
-    yield is_there
-    ready.write_text(digest)
+    with (folder.parent / f"{folder.name}.lock").open("w") as lock:
+        flock(lock, LOCK_EX)
+        is_there = ready.exists() and ready.read_text() == digest
+        if not is_there:
+            ready.unlink(missing_ok=True)
+        yield is_there
+        ready.write_text(digest)
 
 
 def _needed_by_hdphrs() -> list[str]:

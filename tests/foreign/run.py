@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from time import monotonic
 
@@ -20,6 +21,9 @@ from tests.foreign.expectations import FAILED, LEFT_OUT, Expectations
 from tests.foreign.plugged import outcomes as plugin
 from tests.foreign.plugged.startup import SUITE
 from tests.foreign.suite import FOLDER, Suite
+
+EVENTS = "events.jsonl"
+"""The outcomes, in the suite's folder of runs."""
 
 PROCESSES_MAX = 20
 """A suite whose tests take more processes down is given up."""
@@ -56,9 +60,36 @@ def run(suite: Suite, share: str) -> Run:
     Raises:
         RunError: pytest does not start, or the suite takes too many processes down.
     """
-    work = FOLDER / "runs" / suite.name
+    work = _work(suite)
     work.mkdir(parents=True, exist_ok=True)
-    events, left_out, said = work / "events.jsonl", work / "left_out", work / "output.txt"
+    events, left_out, said = work / EVENTS, work / "left_out", work / "output.txt"
+    lock = (work / "lock").open("w")
+    try:
+        flock(lock, LOCK_EX | LOCK_NB)
+    except BlockingIOError as error:
+        raise RunError(f"{suite.name} is being run already") from error
+    with lock:
+        return _run_all(suite, share, events, left_out, said)
+
+
+def last_run(suite: Suite) -> Run:
+    """What became of the tests in the last run, for other expectations.
+
+    Raises:
+        RunError: there was none.
+    """
+    found = _read(_work(suite) / EVENTS)
+    if not found.outcomes or "started" in found.outcomes.values():
+        raise RunError(f"{suite.name} has not been run to its end")
+    return found
+
+
+def _work(suite: Suite) -> Path:
+    return FOLDER / "runs" / suite.name
+
+
+def _run_all(suite: Suite, share: str, events: Path, left_out: Path, said: Path) -> Run:
+    """Run the tests of a share, with these files."""
     events.unlink(missing_ok=True)
     said.unlink(missing_ok=True)
     names = Expectations.read(suite.expectations).names(LEFT_OUT)
