@@ -13,10 +13,9 @@ SUITE = Suite(
     name="sklearn",
     title="scikit-learn",
     version=VERSION,
-    tests=("--pyargs", "sklearn", "-k", f"{NAMED} or test_bagging or test_multioutput or test_search or test_voting"),
+    tests=("--pyargs", "sklearn", "-k", NAMED),
     ci=("--pyargs", "sklearn.ensemble", "sklearn.model_selection", "sklearn.utils", "-k", NAMED),
     plugin="for_sklearn",
-    plugged="the default backend of joblib; tests named after jobs, parallelism or joblib, and those of bagging, "
-    "searches, voting and several outputs",
+    plugged="the default backend of joblib; tests named after jobs, parallelism or joblib",
     requires=(f"scikit-learn=={VERSION}", "joblib==1.6.0", "numpy==2.4.6"),
 )
