@@ -14,7 +14,7 @@ from tests.foreign.environment import InstallError, install
 from tests.foreign.expectations import Expectations, counts, judge
 from tests.foreign.record import Entry, skipped, write_entry, write_page
 from tests.foreign.run import RunError, command_of, last_run, run, show
-from tests.foreign.suite import Suite
+from tests.foreign.suite import REPOSITORY, Suite
 from tests.foreign.suites import SUITES
 
 
@@ -66,7 +66,7 @@ def _run_one(suite: Suite, share: str, *, record: bool, read: bool) -> bool:
         entry = Entry(
             suite.version,
             **counted,
-            command=" ".join(command_of(suite, share)),
+            command=" ".join(command_of(suite, share)).replace(f"{REPOSITORY}/", ""),
             date=_today(),
             python="{}.{}.{}".format(*sys.version_info),
             reasons=reasons,

@@ -7,6 +7,7 @@ that is not expected to pass, with the reason.  A test of ours holds the two tog
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -21,6 +22,11 @@ RECORD = Path(__file__).parent / "record.json"
 PAGE = REPOSITORY / "docs" / "other-peoples-tests.md"
 
 WIDTH = 118
+
+REASONS_MAX = 8
+"""Reasons for skipping that are shown of a suite."""
+
+REASON_CHARS_MAX = 120
 
 HEAD = """# Other people's tests
 
@@ -77,8 +83,16 @@ def write_page() -> None:
 
 
 def skipped(outcomes: Mapping[str, str], why: Mapping[str, str]) -> dict[str, int]:
-    """The reasons for which tests are skipped, the most frequent first."""
-    return dict(Counter(why[test] for test, outcome in outcomes.items() if outcome == SKIPPED).most_common())
+    """The reasons for which most tests are skipped, and how many have others."""
+    found = Counter(_shortened(why[test]) for test, outcome in outcomes.items() if outcome == SKIPPED).most_common()
+    others = sum(count for _, count in found[REASONS_MAX:])
+    return dict(found[:REASONS_MAX]) | ({"other reasons": others} if others else {})
+
+
+def _shortened(reason: str) -> str:
+    """Without the place, and what differs from run to run."""
+    said = re.sub(r"""^\('.*', \d+, ['"]Skipped: (.*)['"]\)$""", r"\1", reason)
+    return re.sub(r" at 0x[0-9a-f]+|-[0-9a-f]{32}", "", said).split(" | ")[0][:REASON_CHARS_MAX]
 
 
 def page(entries: Mapping[str, Entry]) -> str:

@@ -10,7 +10,7 @@ import pytest
 from tests.foreign import environment, run
 from tests.foreign.expectations import FAILS, LEFT_OUT, VARIES, Expectations, counts, judge
 from tests.foreign.plugged.outcomes import name_of, without_parameters
-from tests.foreign.record import PAGE, Entry, page, read_entries, write_entry
+from tests.foreign.record import PAGE, REASONS_MAX, Entry, page, read_entries, skipped, write_entry
 from tests.foreign.run import RunError
 from tests.foreign.suite import Suite
 from tests.foreign.suites import SUITES
@@ -177,6 +177,14 @@ def test_the_record_keeps_an_entry_for_each_suite(tmp_path: Path) -> None:
     entries = read_entries(tmp_path / "record.json")
     assert entries == {"dask": entry, "joblib": entry}
     assert "| joblib | 1.0 |" in page(entries)
+
+
+def test_reasons_of_skipped_tests_are_counted_without_their_places() -> None:
+    why = {"a": "('/x/test_a.py', 3, 'Skipped: no numpy')", "b": "no numpy", "c": "f at 0x7f4f9968e890 is new", "d": ""}
+    outcomes = {"a": "skipped", "b": "skipped", "c": "skipped", "d": "passed"}
+    assert skipped(outcomes, why) == {"no numpy": 2, "f is new": 1}
+    many = {str(n): str(n) for n in range(REASONS_MAX + 3)}
+    assert skipped(dict.fromkeys(many, "skipped"), many)["other reasons"] == 3
 
 
 def test_the_page_is_made_of_the_record_and_of_what_is_expected() -> None:
