@@ -48,7 +48,7 @@ def _run_one(suite: Suite, share: str, *, record: bool, read: bool) -> bool:
     try:
         if not read:
             install(suite)
-        found = last_run(suite) if read else run(suite, share)
+        found = last_run(suite, share) if read else run(suite, share)
     except (InstallError, RunError) as error:
         print(f"  {error}", file=sys.stderr, flush=True)
         return False

@@ -69,15 +69,19 @@ def run(suite: Suite, share: str) -> Run:
     except BlockingIOError as error:
         raise RunError(f"{suite.name} is being run already") from error
     with lock:
+        (work / "share").write_text(share)
         return _run_all(suite, share, events, left_out, said)
 
 
-def last_run(suite: Suite) -> Run:
+def last_run(suite: Suite, share: str) -> Run:
     """What became of the tests in the last run, for other expectations.
 
     Raises:
-        RunError: there was none.
+        RunError: there was none of this share.
     """
+    told = _work(suite) / "share"
+    if not told.exists() or told.read_text() != share:
+        raise RunError(f"the last run of {suite.name} was not of the share {share}")
     found = _read(_work(suite) / EVENTS)
     if not found.outcomes or "started" in found.outcomes.values():
         raise RunError(f"{suite.name} has not been run to its end")
