@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check types style unit bench spin mutants explore sim fuzz cover compiled killed prove docs clean bench-peers
+.PHONY: setup demo test check types style unit bench spin mutants explore sim fuzz cover compiled killed prove docs clean bench-peers foreign
 
 setup: .venv/ready
 
@@ -68,6 +68,10 @@ compiled: setup
 # Twenty runs of a minute whose schedulers are all killed once a second; the tests have a share of it.
 killed: setup
 	$(BIN)/python -m tests.e2e.all_killed --seeds 0..19 --seconds 60
+
+# Other people's tests, unmodified, each suite in an environment of its own below build/foreign; CI runs a share of them.
+foreign: setup
+	$(BIN)/python -m tests.foreign
 
 prove: spin explore sim mutants fuzz cover compiled
 

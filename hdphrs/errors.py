@@ -9,6 +9,7 @@ indefinite one (a lost peer) leaves open how far it got.
 
 from __future__ import annotations
 
+from pickle import PicklingError
 from typing import Any
 
 
@@ -22,8 +23,11 @@ class UsageError(HdphrsError):
     """The caller's mistake: a bad option, a malformed hosts file, a call where it cannot be made."""
 
 
-class CannotTravelError(HdphrsError, TypeError):
-    """An argument, a function or a result that does not pickle was about to leave its process."""
+class CannotTravelError(HdphrsError, TypeError, PicklingError):
+    """An argument, a function or a result that does not pickle was about to leave its process.
+
+    It is a `pickle.PicklingError` too, for programs that expect one of an executor.
+    """
 
 
 class TaskError(HdphrsError):

@@ -27,6 +27,7 @@ UNHURRIED = (
     "tests/e2e/test_places.py",
     "tests/e2e/test_programs.py",
     "tests/executor/",
+    "tests/foreign/",
     "tests/scheduler/",
     "tests/skeletons/test_collect.py",
     "tests/skeletons/test_failing.py",

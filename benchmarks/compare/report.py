@@ -36,6 +36,7 @@ TABLES: dict[str, Sequence[Column]] = {
         Column("95 of 100 below, µs", "round_trip", "p95_us"),
         Column("fib, each call a task, µs each", "fib", "us_per_task"),
         Column("processor, µs each", "fib", "cpu_us_per_task"),
+        Column("2,000 that wait for one each, µs a task", "all_wait", "us_per_task"),
         Column("500 arrays of 1 MB, ms", "arrays_1mb", "milliseconds"),
     ),
     "Tasks of known length: seconds · share of the ideal's speed · share of the processor time that is work": (

@@ -21,7 +21,7 @@ WORKERS = 2
 
 NO_SIZES: Mapping[str, str] = MappingProxyType({})
 
-NESTED = ("fib", "spin_1ms_nested", "queens_nested", "mandelbrot_nested", "uts_t1", "uts_t3")
+NESTED = ("fib", "spin_1ms_nested", "all_wait", "queens_nested", "mandelbrot_nested", "uts_t1", "uts_t3")
 SINGLE = ("round_trip", "startup", "waiting", "recovery", "no_recovery", "poison")
 FAULTS = ("recovery", "poison")
 
@@ -60,11 +60,16 @@ CANNOT_NEST = _skips(NESTED, "its tasks cannot wait for tasks of their own")
 
 SYSTEMS: dict[str, System] = {
     "plain": System("plain Python", "plain", skips=_skips((*FAULTS, "no_recovery", "waiting"), "one process")),
-    "ideal": System("ideal split in two", "ideal", skips=_skips((*SINGLE, "fib"), "no system")),
+    "ideal": System("ideal split in two", "ideal", skips=_skips((*SINGLE, "fib", "all_wait"), "no system")),
     "hdphrs": System("hdphrs (in a task)", "inside"),
     "hdphrs_program": System("hdphrs (from the program)", "outside"),
     "pool": System("multiprocessing.Pool", "pool", skips=CANNOT_NEST),
     "process_pool": System("ProcessPoolExecutor", "process_pool", skips=CANNOT_NEST),
+    "threads": System(
+        "ThreadPoolExecutor",
+        "threads",
+        skips={**CANNOT_NEST, **_skips((*FAULTS, "no_recovery", "waiting"), "one process")},
+    ),
     "loky": System("joblib/loky", "loky", "joblib", ("joblib==1.6.0", NUMPY), skips=CANNOT_NEST),
     "mpire": System("mpire", "mpire", "mpire", ("mpire==2.10.2", NUMPY), skips=CANNOT_NEST),
     "scoop": System(
@@ -113,5 +118,12 @@ SYSTEMS: dict[str, System] = {
         ("parsl==2026.10.26", NUMPY),
         skips=CANNOT_NEST,
         sizes=SLOW_FLAT,
+    ),
+    "scaler": System(
+        "OpenGRIS Scaler",
+        "scaler",
+        "scaler",
+        ("opengris-scaler==2.9.0", NUMPY),
+        sizes={**SLOW_FLAT, **SLOW_NESTED},
     ),
 }

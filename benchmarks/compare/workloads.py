@@ -100,6 +100,10 @@ def _fib(number: int) -> Nested:
     return Nested(small.visit_fib, number, values[number], 2 * values[number + 1] - 1)
 
 
+def _all_wait(parents: int) -> Nested:
+    return Nested(small.visit_waiting, (2, parents), parents, 2 * parents + 1)
+
+
 def _sum_euler(size: int, chunk: int, answer: int) -> Flat:
     return Flat(paper.sum_totients, paper.ranges(size, chunk), answer)
 
@@ -173,6 +177,11 @@ WORKLOADS: dict[str, dict[str, Callable[[], Workload]]] = {
         FULL: lambda: _nested_spins(MS, 2_048),
         LEAST: lambda: _nested_spins(MS, 64),
         TINY: lambda: _nested_spins(MS, 4),
+    },
+    "all_wait": {
+        FULL: lambda: _all_wait(2_000),
+        LEAST: lambda: _all_wait(32),
+        TINY: lambda: _all_wait(3),
     },
     "sum_euler": {
         FULL: lambda: _sum_euler(6_000, 6, 10_943_164),

@@ -36,6 +36,15 @@ def visit_spins(steps: int, leaves: int) -> tuple[int, list[int]]:
     return 0, [leaves // 2, leaves - leaves // 2]
 
 
+def visit_waiting(problem: tuple[int, int]) -> tuple[int, list[tuple[int, int]]]:
+    """A level and a width: above level 0 a problem only waits for `width` of the level below; those of 0 count as one.
+
+    On level 2 there are many that wait for one child each, and occupy all that waiting tasks occupy.
+    """
+    level, width = problem
+    return (0, [(level - 1, 1)] * width) if level else (1, [])
+
+
 def compute(seconds: float) -> int:
     """Keep a core busy for so much processor time, however fast it is just now."""
     end_s = time.thread_time() + seconds

@@ -14,8 +14,10 @@ from hdphrs.api import future as fast
 from hdphrs.api.apart import call_apart
 from hdphrs.api.memo import mark_skeleton
 from hdphrs.api.options import task
+from hdphrs.errors import CannotTravelError
 from hdphrs.wire.capture import is_constant
 from hdphrs.wire.pickling import dumps, loads
+from hdphrs.wire.values import reason
 
 T = TypeVar("T")
 
@@ -45,8 +47,12 @@ class Initializer:
     """The initializer of one executor, pickled once; puts itself in front of each call."""
 
     def __init__(self, function: Callable[..., object], args: tuple[Any, ...]) -> None:
+        try:
+            data = dumps((function, args))
+        except Exception as error:
+            raise CannotTravelError(f"the initializer or its arguments do not pickle: {reason(error)}") from error
         # What depends on an initializer is not the same call in another run.
-        self._call = task(memo=False)(partial(run_initialized, os.urandom(16), dumps((function, args))))
+        self._call = task(memo=False)(partial(run_initialized, os.urandom(16), data))
         self._last: Callable[..., Any] | None = None
         self._last_call = self._call
 

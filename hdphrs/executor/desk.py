@@ -23,6 +23,7 @@ import atexit
 import os
 import threading
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from concurrent.futures._base import LOGGER
 from contextlib import suppress
@@ -147,16 +148,17 @@ class Desk:
         with self._submitting:
             self._closed = True
             self._abandoned = self._abandoned or abandon
+        raised: list[BaseException] = []
         if cancel_pending or abandon:
             kept = 0 if abandon else max(self.workers - len(self._under_way), 0)
-            for future in self._drain(kept):
-                if future.cancel():
-                    future.set_running_or_notify_cancel()
+            raised = [error for future in self._drain(kept) if (error := _cancel(future)) is not None]
         if abandon:
             for taken in (self._lease, *self._left):
                 if not taken.kill():
                     self._cancel(taken)
         self._bell.put(None)
+        if raised:  # a callback, or a signal handler meanwhile; nobody waits for the others in vain
+            raise raised[0]
         if wait and threading.current_thread() is not self._thread:
             self._thread.join()
 
@@ -169,8 +171,7 @@ class Desk:
         with self._submitting:
             self._closed = self._abandoned = True
         for future in self._drain():
-            if future.cancel():
-                future.set_running_or_notify_cancel()
+            _cancel(future)
         self._bell.put(None)
 
     def _cancel(self, taken: Lease) -> None:
@@ -259,7 +260,7 @@ class Desk:
         if not future.set_running_or_notify_cancel():
             return
         if self.broken:
-            future.set_exception(self.broken)
+            _settle(future, future.set_exception, self.broken)
             return
         try:
             taken.start()
@@ -281,10 +282,12 @@ class Desk:
         except BaseException as error:
             self._fail(done.future, error, done.lease)
         else:
-            done.future.set_result(value)
+            _settle(done.future, done.future.set_result, value)
 
     def _fail(self, future: Future[Any], error: BaseException, taken: Lease) -> None:
-        if isinstance(error, RootLostError) and taken.port.is_lost:
+        if isinstance(error, RootLostError) and taken.port.is_lost and self._abandoned:
+            error = CancelledError("the executor was abandoned")  # and its node was ended for that
+        elif isinstance(error, RootLostError) and taken.port.is_lost:
             self._break(str(error), error)
         elif isinstance(error, Cancelled):
             error = CancelledError(str(error))
@@ -292,7 +295,7 @@ class Desk:
             if not self.broken:
                 LOGGER.critical("Exception in initializer:", exc_info=error)
             self._break(f"the initializer has failed with {error}", error)
-        future.set_exception(self.broken or error.with_traceback(None))
+        _settle(future, future.set_exception, self.broken or error.with_traceback(None))
 
     def _break(self, sentence: str, cause: BaseException) -> None:
         """From now on every call fails, the pending ones included."""
@@ -302,4 +305,25 @@ class Desk:
                 self.broken.__cause__ = cause
         for future in self._drain():
             if future.set_running_or_notify_cancel():
-                future.set_exception(self.broken)
+                _settle(future, future.set_exception, self.broken)
+
+
+def _settle(future: Future[Any], complete: Callable[[Any], None], outcome: Any) -> None:
+    """Give a future its outcome, whatever its callbacks raise: the thread has other calls to serve.
+
+    A future logs what is an `Exception` itself, and lets the rest through, like the `SystemExit` of an `exit()`.
+    """
+    try:
+        complete(outcome)
+    except BaseException:
+        LOGGER.exception("exception calling callback for %r", future)
+
+
+def _cancel(future: Future[Any]) -> BaseException | None:
+    """Cancel a future that has not begun; what that has raised."""
+    try:
+        if future.cancel():
+            future.set_running_or_notify_cancel()
+    except BaseException as error:
+        return error
+    return None

@@ -29,6 +29,7 @@ from hdphrs.config import CONTEXTS_VARIABLE
 from hdphrs.scheduler.streams import forgiving
 from hdphrs.wire.files import out_of_the_way
 from hdphrs.wire.local import Link
+from hdphrs.wire.manager_proxies import take_first_key
 from hdphrs.wire.page import Page
 from hdphrs.wire.search_path import extend_path
 from hdphrs.wire.stacks import THREAD_STACK_BYTES
@@ -129,6 +130,7 @@ def _serve(words: Sequence[str], path: Sequence[str]) -> NoReturn:
     lines, line, mode, ledger, memory, voice, explain, work, control, tray, page = words
     faulthandler.enable(all_threads=False)
     keep_freed_memory()
+    take_first_key()
     if int(memory):
         limit_memory(int(memory))
     from hdphrs.scheduler.hub import Hub  # takes long, if this process was not forked

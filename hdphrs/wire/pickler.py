@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 import cloudpickle
 from cloudpickle import cloudpickle as internals
 
+from hdphrs.wire.manager_proxies import is_proxy, reduce_proxy
 from hdphrs.wire.well_known import load_sentinel, reduce_known, sentinel_of
 
 if TYPE_CHECKING:  # cloudpickle is not typed
@@ -93,6 +94,8 @@ class BasePickler(CloudPickler):
             if kind.__setattr__ is not BaseException.__setattr__:
                 return _reduce_exception(obj)
             return super().reducer_override(obj)
+        if is_proxy(kind):
+            return reduce_proxy(obj)
         known = reduce_known(obj, is_global=self.is_global)
         if known is not None:
             return known

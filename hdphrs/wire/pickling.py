@@ -4,6 +4,7 @@ What lives here: pickling whole values, by cloudpickle with what a distributed `
 
 - Functions and classes of `__main__`, and of `__mp_main__`, which is what multiprocessing calls it, travel as their
   names together with their definitions (`definitions.py`), from which other processes make one module (`stand_in.py`).
+- Proxies of a `multiprocessing.Manager` bring the key along with which they talk to it.
 - Large buffers, those of arrays above all, stay where they are and travel beside the pickle.
 
 What all picklers have in common is in `pickler.py`.

@@ -22,8 +22,9 @@ from benchmarks.compare.processes import FOLDER_PREFIX, FOLDER_VARIABLE, kill_me
 from benchmarks.compare.report import figure, markdown
 from benchmarks.compare.results import Board, Result, read_results, write_results
 from benchmarks.compare.systems import BASE, SYSTEMS, System
-from benchmarks.compare.workloads import FULL, LESS, TINY, WORKLOADS
+from benchmarks.compare.workloads import FULL, LESS, TINY, WORKLOADS, Nested, build
 from benchmarks.installed import READY, as_installed, fingerprint, is_stale, way
+from benchmarks.kernels.small import visit_waiting
 
 PYTHON = "{bin}/python"
 
@@ -50,6 +51,18 @@ def test_a_job_that_ends_well_leaves_figures() -> None:
 
 def test_a_workload_that_makes_no_sense_is_skipped_with_the_reason() -> None:
     assert run_job("pool", SYSTEMS["pool"], "fib").outcome == "skipped: its tasks cannot wait for tasks of their own"
+
+
+def test_threads_run_flat_work_and_cannot_nest() -> None:
+    assert run_job("threads", SYSTEMS["threads"], "noops", TINY).outcome == RIGHT
+    assert run_job("threads", SYSTEMS["threads"], "all_wait").outcome.startswith("skipped: its tasks cannot wait")
+    assert run_job("threads", SYSTEMS["threads"], "recovery").outcome == "skipped: one process"
+
+
+def test_tasks_that_all_wait_for_tasks_are_answered() -> None:
+    done = run_job("plain", SYSTEMS["plain"], "all_wait", TINY)
+    assert done.outcome == RIGHT
+    assert build("all_wait", TINY) == Nested(visit_waiting, (2, 3), 3, 7)
 
 
 def test_a_system_that_is_not_there_is_skipped_with_the_reason(venvs: Path) -> None:
@@ -204,7 +217,7 @@ def test_the_table_shows_figures_troubles_and_smaller_sizes() -> None:
     lines = markdown(results()).splitlines()
     assert "| multiprocessing.Pool | – | 4 · 0.50 · 1.00 | – | – |" in lines
     assert "| joblib/loky | – | TerminatedWorkerError | – | – |" in lines
-    assert "| Dask | 532* | – | – | – | – | – | – |" in lines
+    assert "| Dask | 532* | – | – | – | – | – | – | – |" in lines
     assert not any("mpire" in line for line in lines)
 
 

@@ -58,6 +58,33 @@ def test_a_fork_does_not_keep_the_node_of_an_executor_alive(cluster: Cluster) ->
     os.kill(fork, signal.SIGKILL)
 
 
+def test_an_abandoned_executor_cancels_what_runs_on_its_own_node(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import hdphrs, pathlib, signal, sys, time
+        def run(gate):
+            gate.touch()
+            signal.pause()
+        def outcome(call):
+            try:
+                return call.result(30)
+            except BaseException as error:
+                return type(error).__name__
+        if __name__ == "__main__":
+            gate = pathlib.Path(sys.argv[0]).with_name("gate")
+            executor = hdphrs.Executor(max_workers=1)
+            calls = [executor.submit(run, gate) for _ in range(3)]
+            while not gate.exists():
+                time.sleep(0.002)
+            executor.abandon()
+            print([outcome(call) for call in calls])
+            executor.shutdown()
+        """
+    )
+    completed = cluster.run(program, python=True)
+    assert completed.stdout == "['CancelledError', 'CancelledError', 'CancelledError']\n"
+
+
 def test_a_killed_node_costs_an_executor_nothing(cluster: Cluster) -> None:
     program = cluster.write(
         """

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import itertools
+import multiprocessing
 import os
+import pickle
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent import futures
 from concurrent.futures import BrokenExecutor, Future
 from functools import partial
@@ -335,3 +337,75 @@ def test_functions_of_any_kind_are_calls(executor: hdphrs.Executor) -> None:
         executor.submit(max, 3, 7),
     ]
     assert [call.result() for call in calls] == [6, 5, 5, 7]
+
+
+@pytest.mark.parametrize("kind", [TypeError, pickle.PicklingError, hdphrs.HdphrsError])
+def test_what_does_not_pickle_is_caught_as_with_other_executors(
+    executor: hdphrs.Executor, kind: type[Exception]
+) -> None:
+    lock = threading.Lock()
+    for call in (executor.submit(id, lock), executor.submit(threading.Lock), executor.submit(partial(id, lock))):
+        with pytest.raises(kind):
+            call.result()
+
+
+@pytest.mark.parametrize(
+    ("initializer", "argument"),
+    [
+        (work.square, threading.Lock()),
+        (work.square, multiprocessing.get_context("spawn").Event()),
+        (work.square, (n for n in range(2))),
+        (threading.Lock().acquire, None),
+    ],
+)
+def test_an_initializer_that_does_not_pickle_is_refused_at_once(initializer: Any, argument: object) -> None:
+    with pytest.raises(CannotTravelError, match="the initializer or its arguments do not pickle: "):
+        hdphrs.Executor(initializer=initializer, initargs=(argument,))
+
+
+class OwnError(BaseException):
+    """What no handler of `Exception` catches."""
+
+
+def raising(error: BaseException) -> Callable[[object], None]:
+    def callback(future: object) -> None:
+        raise error
+
+    return callback
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), OwnError()])
+def test_whatever_a_callback_raises_the_executor_goes_on(
+    gate: Path, error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    with hdphrs.Executor(max_workers=1) as executor:
+        functions: list[Callable[[Any], object]] = [work.wait_for, work.fail]
+        for function in functions:
+            call = executor.submit(function, gate)
+            call.add_done_callback(raising(error))
+            gate.touch()
+            call.exception()
+        assert executor.submit(work.square, 3).result(DEADLINE_S) == 9
+    assert [record.getMessage()[:26] for record in caplog.records] == ["exception calling callback"] * 2
+
+
+def test_a_callback_that_exits_does_not_keep_other_calls_from_being_cancelled(gate: Path) -> None:
+    executor = hdphrs.Executor(max_workers=1)
+    running = executor.submit(work.wait_for, gate)
+    waiting = [executor.submit(work.square, n) for n in range(4)]
+    waiting[1].add_done_callback(raising(SystemExit(3)))
+    with pytest.raises(SystemExit):
+        executor.shutdown(cancel_futures=True)
+    assert all(call.cancelled() for call in waiting)
+    gate.touch()
+    assert running.result(DEADLINE_S) == gate.name
+    executor.shutdown()
+
+
+def test_a_callback_that_exits_does_not_keep_a_broken_executor_from_saying_so(gate: Path) -> None:
+    with hdphrs.Executor(max_workers=1, initializer=work.wait_and_fail, initargs=(gate,)) as executor:
+        calls = [executor.submit(work.square, n) for n in range(4)]
+        for call in calls:
+            call.add_done_callback(raising(SystemExit(3)))
+        gate.touch()
+        assert all(isinstance(call.exception(DEADLINE_S), BrokenExecutor) for call in calls)

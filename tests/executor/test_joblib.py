@@ -1,10 +1,8 @@
-"""The joblib backend: by its own promises, by joblib's tests, and with scikit-learn."""
+"""The joblib backend: by its own promises, and with scikit-learn.  `tests/foreign` runs joblib's own tests."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,9 +15,6 @@ from hdphrs.joblib import _InsideBackend, _set_aside
 from tests.executor import batches
 
 pytestmark = [pytest.mark.usefixtures("shared_node"), pytest.mark.slow]
-
-JOBLIBS_OWN_MIN = 80
-"""As many of joblib's tests concern us at least."""
 
 
 @pytest.fixture(autouse=True)
@@ -89,22 +84,6 @@ def test_a_task_that_waits_keeps_its_configuration_to_itself() -> None:
             assert joblib.parallel.get_active_backend()[1] != 7
             joblib.parallel_config(n_jobs=8)  # by a task that is set aside in its turn, so that it does not end here
         assert joblib.parallel.get_active_backend()[1] == 7
-
-
-def test_joblibs_own_tests_pass(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-W", "ignore", "--pyargs", "joblib.test.test_parallel"]
-    plugins = ["-p", "tests.executor.joblib_plugin", "-p", "no:cacheprovider"]
-    completed = subprocess.run(
-        [*command, *plugins],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
-    )
-    last = completed.stdout.strip().splitlines()[-1]
-    assert completed.returncode == 0, completed.stdout
-    assert int(last.split(" passed")[0].split()[-1]) >= JOBLIBS_OWN_MIN
 
 
 def test_scikit_learn_searches_a_grid_of_forests() -> None:

@@ -35,6 +35,11 @@ def wait_for(gate: Path) -> str:
     return gate.name
 
 
+def wait_and_fail(gate: Path) -> None:
+    wait_for(gate)
+    raise ValueError("so it fails")
+
+
 def mark_and_loop(gate: Path) -> None:
     """Make the file, and spawn until nobody wants that any more."""
     gate.touch()

@@ -1,0 +1,1 @@
+"""A plugin for the pytest that runs our own programs; there is nothing to plug in."""

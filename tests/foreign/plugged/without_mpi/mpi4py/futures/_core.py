@@ -1,0 +1,5 @@
+"""No pool is shared."""
+
+from __future__ import annotations
+
+SharedPool = None
