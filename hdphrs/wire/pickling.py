@@ -4,7 +4,7 @@ What lives here: cloudpickle, with what a distributed `__main__` needs beyond it
 
 - Functions and classes of `__main__`, and of `__mp_main__`, which is what multiprocessing calls it, travel by value.
 - So do their `functools.lru_cache` wrappers, which cloudpickle would take for importable names; the copy starts empty.
-- Exceptions that are frozen dataclasses travel; plain pickle can take them apart, but not put them together again.
+- Exceptions travel whatever their `__init__` asks for, with causes and contexts (`exceptions.py`).
 - Receiving an instance never changes a class that this process has defined itself.  Plain cloudpickle would set all its
   attributes to what they were when the sender got its copy.
 - Large buffers, those of arrays above all, stay where they are and travel beside the pickle.
@@ -25,6 +25,8 @@ import cloudpickle
 from cloudpickle import cloudpickle as internals
 
 from hdphrs.wire.bulk import BULK_BYTES_MIN, scatter
+from hdphrs.wire.exceptions import Exceptions, is_plain
+from hdphrs.wire.signals import came_between
 
 PICKLE_PROTOCOL = 5
 
@@ -72,15 +74,65 @@ def dump_parts(value: object) -> tuple[bytes, list[memoryview]]:
         buffers.append(raw)
         return False
 
-    return _dump(value, stays_in), buffers
+    return _dump(value, stays_in, buffers.clear), buffers
 
 
-def _dump(value: object, stays_in: Callable[[pickle.PickleBuffer], bool] | None) -> bytes:
+def dump_plain_parts(error: BaseException) -> bytes:
+    """Pickle what is plain of an exception, in case that the rest of it does not unpickle."""
+    return _dump_once(error, None, Exceptions(is_plain))
+
+
+def _dump(
+    value: object,
+    stays_in: Callable[[pickle.PickleBuffer], bool] | None,
+    begin_again: Callable[[], None] = lambda: None,
+) -> bytes:
+    exceptions = Exceptions()
+    try:
+        return _dump_once(value, stays_in, exceptions)
+    except BaseException as obstacle:
+        if not exceptions.met or came_between(obstacle):
+            raise
+        try:  # it may be for a part of an exception, which can be left out
+            begin_again()
+            return _dump_once(value, stays_in, Exceptions(_Trial().why_not))
+        except BaseException as another:
+            if came_between(another):
+                raise
+        raise
+
+
+def _dump_once(value: object, stays_in: Callable[[pickle.PickleBuffer], bool] | None, exceptions: Exceptions) -> bytes:
     if "__mp_main__" in sys.modules:
         cloudpickle.register_pickle_by_value(sys.modules["__mp_main__"])
     with io.BytesIO() as file:
-        _Pickler(file, PICKLE_PROTOCOL, stays_in).dump(value)
+        _Pickler(file, PICKLE_PROTOCOL, stays_in, exceptions).dump(value)
         return file.getvalue()
+
+
+class _Trial:
+    """Finds out which parts of exceptions pickle, each of them once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[object, str | None]] = {}
+
+    def why_not(self, value: object) -> str | None:
+        """As `Travels`."""
+        if type(value) in PLAIN:
+            return None
+        if id(value) not in self._known:
+            self._known[id(value)] = value, None  # should it refer to itself
+            self._known[id(value)] = value, self._try(value)
+        return self._known[id(value)][1]
+
+    def _try(self, value: object) -> str | None:
+        try:
+            _dump_once(value, None, Exceptions(self.why_not))
+        except BaseException as obstacle:
+            if came_between(obstacle):
+                raise
+            return f"{type(obstacle).__name__}: {obstacle}"
+        return None
 
 
 def loads(data: bytes) -> Any:
@@ -124,9 +176,14 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     """
 
     def __init__(
-        self, file: io.BytesIO, protocol: int, buffer_callback: Callable[[pickle.PickleBuffer], bool] | None
+        self,
+        file: io.BytesIO,
+        protocol: int,
+        buffer_callback: Callable[[pickle.PickleBuffer], bool] | None,
+        exceptions: Exceptions,
     ) -> None:
         super().__init__(file, protocol, buffer_callback)
+        self._exceptions = exceptions
         self._begun: set[int] = set()
         self._hollow: set[int] = set()
 
@@ -134,8 +191,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         kind = type(obj)
         if kind is Cached:
             return self._reduce_cached(obj)
-        if issubclass(kind, BaseException) and kind.__setattr__ is not BaseException.__setattr__:
-            return _reduce_exception(obj)
+        if issubclass(kind, BaseException):
+            return self._exceptions.reduce(obj)
         reduced = super().reducer_override(obj)
         if kind is FunctionType and reduced is not NotImplemented:
             self._begun.add(id(obj))
@@ -170,17 +227,6 @@ def _set_cached(cached: Any, state: tuple[dict[str, Any], Callable[[Any, Any], o
     vars(cached).update(attributes)
     if restore is not None:
         restore(cached.__wrapped__, function_state)
-
-
-def _reduce_exception(error: BaseException) -> Any:
-    reduced = error.__reduce_ex__(PICKLE_PROTOCOL)
-    if len(reduced) == 3 and type(error).__setstate__ is BaseException.__setstate__:
-        return *reduced, None, None, _set_attributes
-    return reduced
-
-
-def _set_attributes(error: BaseException, state: Mapping[str, Any]) -> None:
-    vars(error).update(state)
 
 
 class _Reader:
