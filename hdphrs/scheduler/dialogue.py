@@ -24,6 +24,7 @@ from hdphrs.scheduler.imports import Imports
 from hdphrs.scheduler.keep import Keeper
 from hdphrs.scheduler.mail import Mail
 from hdphrs.scheduler.meter import Meter, Share
+from hdphrs.scheduler.native_threads import native_threads, schedulers_here
 from hdphrs.scheduler.stop import Stopper
 from hdphrs.scheduler.strands import Strands
 from hdphrs.scheduler.timers import Timers
@@ -149,7 +150,9 @@ class Dialogue:
                 case [local.NODES, nodes]:
                     self._roster.hear(nodes)
                     self._keeper.nodes = len(nodes)
-                    self._mail.lookout.for_s = look_out_s(nodes, usable_cores())
+                    cores = usable_cores()
+                    self._mail.lookout.for_s = look_out_s(nodes, cores)
+                    native_threads.divide(cores, schedulers_here(nodes))
                 case [local.FOUND, topic, rank, find]:
                     if topic == WANTED:
                         self._voice.want(find)

@@ -24,11 +24,13 @@ from io import FileIO
 from typing import NoReturn
 
 from hdphrs.api import future as fast
+from hdphrs.scheduler.native_threads import native_threads
 from hdphrs.scheduler.streams import forgiving
 from hdphrs.wire.files import out_of_the_way
 from hdphrs.wire.local import Link
 from hdphrs.wire.page import Page
 from hdphrs.wire.search_path import extend_path
+from hdphrs.wire.settings import usable_cores
 from hdphrs.wire.stacks import THREAD_STACK_BYTES
 from hdphrs.wire.tray import Tray
 
@@ -129,6 +131,7 @@ def _serve(words: Sequence[str], path: Sequence[str]) -> NoReturn:
     keep_freed_memory()
     if int(memory):
         limit_memory(int(memory))
+    native_threads.divide(usable_cores(), int(lines))
     from hdphrs.scheduler.hub import Hub  # takes long, if this process was not forked
 
     links = [socket.socket(fileno=out_of_the_way(int(descriptor))) for descriptor in (work, control)]
