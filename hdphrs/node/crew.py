@@ -28,6 +28,7 @@ from hdphrs.node.scheduler import Behind, Named, Scheduler
 from hdphrs.node.starts import Starts
 from hdphrs.node.stopped import Watch
 from hdphrs.node.threads import run_in_thread
+from hdphrs.node.tracker import tracker
 from hdphrs.node.voices import Voices
 from hdphrs.protocol.events import (
     Begun,
@@ -276,6 +277,13 @@ class Crew:
                     nursery.start_soon(self._fill, number, 0.0)
             nursery.start_soon(self._hunger.nudges.run)
             nursery.start_soon(self._watch.run)
+            nursery.start_soon(self._await_reports)
+
+    async def _await_reports(self) -> None:
+        """Start the resource tracker when a task has made the first thing that it is to track."""
+        if (reports := tracker.reading) is not None:
+            await trio.lowlevel.wait_readable(reports)
+            tracker.start()
 
     async def stop(self) -> None:
         """Ask all processes to end; those that run a task may still do so after `STOP_S`, see `kill`."""

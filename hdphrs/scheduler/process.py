@@ -2,11 +2,11 @@
 
 What lives here: `serve`, and what the process asks of the operating system before.  It is told, in words:
 
-    LINES LINE MODE LEDGER MEMORY VOICE EXPLAIN WORK CONTROL TRAY PAGE
+    LINES LINE MODE LEDGER MEMORY VOICE EXPLAIN WORK CONTROL TRAY PAGE TRACKER
 
-VOICE is 0 if the standard streams go where they go, 1 if the error, 2 if both are for the program.  The last four are
-inherited descriptors: the link for work, the one for requests to the helper thread, the tray, and the shared page of
-LINES lines, of which LINE is this scheduler's.
+VOICE is 0 if the standard streams go where they go, 1 if the error, 2 if both are for the program.  The last five are
+inherited descriptors: the link for work, the one for requests to the helper thread, the tray, the shared page of
+LINES lines, of which LINE is this scheduler's, and the pipe to the node's resource tracker.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import NoReturn
 
 from hdphrs.api import future as fast
 from hdphrs.scheduler.native_threads import native_threads
+from hdphrs.scheduler.resource_tracker import share as share_tracker
 from hdphrs.scheduler.streams import forgiving
 from hdphrs.wire.files import out_of_the_way
 from hdphrs.wire.local import Link
@@ -126,7 +127,7 @@ def serve(words: Sequence[str], path: Sequence[str], node: int) -> NoReturn:
 
 def _serve(words: Sequence[str], path: Sequence[str]) -> NoReturn:
     extend_path(filter(None, path))
-    lines, line, mode, ledger, memory, voice, explain, work, control, tray, page = words
+    lines, line, mode, ledger, memory, voice, explain, work, control, tray, page, tracker = words
     faulthandler.enable(all_threads=False)
     keep_freed_memory()
     if int(memory):
@@ -137,6 +138,7 @@ def _serve(words: Sequence[str], path: Sequence[str]) -> NoReturn:
     links = [socket.socket(fileno=out_of_the_way(int(descriptor))) for descriptor in (work, control)]
     pipe = FileIO(out_of_the_way(int(tray)), "w")
     os.register_at_fork(after_in_child=partial(_part_with, *links, pipe))
+    share_tracker(out_of_the_way(int(tracker)))
     mapped = Page(int(page), int(lines))
     mapped.give_up_descriptor()
     crew = mapped.all_lines()
