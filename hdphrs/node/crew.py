@@ -15,6 +15,7 @@ from typing import Any
 import trio
 
 from hdphrs.api.board import Board
+from hdphrs.config import EXIT_S
 from hdphrs.lookout import leaves_room
 from hdphrs.node.books import Books, Work
 from hdphrs.node.coroner import Coroner
@@ -286,7 +287,8 @@ class Crew:
             tracker.start()
 
     async def stop(self) -> None:
-        """Ask all processes to end; those that run a task may still do so after `STOP_S`, see `kill`."""
+        """Ask all processes to end, and wait for those that do, at most `EXIT_S`; those that run a task may still do so
+        after `STOP_S`, see `kill`."""
         self._stopping = True
         for scheduler in self._schedulers.values():
             scheduler.link.post([local.QUIT])
@@ -294,6 +296,10 @@ class Crew:
         with trio.move_on_after(STOP_S):
             for scheduler in self._schedulers.values():
                 await _wait(scheduler.process.process)
+        with trio.move_on_after(EXIT_S):
+            for scheduler in list(self._schedulers.values()):
+                if scheduler.process.line.leaving:
+                    await _wait(scheduler.process.process)
 
     def kill(self) -> None:
         """End and reap all processes, whatever they do, and close every descriptor."""

@@ -10,7 +10,6 @@ import io
 import os
 import signal
 import sys
-import threading
 from types import ModuleType, TracebackType
 
 from hdphrs.api.future import state
@@ -19,7 +18,7 @@ from hdphrs.console import say
 from hdphrs.errors import HdphrsError, RootLostError, StartError, TaskError
 from hdphrs.form import OUR_FILES
 from hdphrs.program.attach import attach
-from hdphrs.room import start_thread
+from hdphrs.room import OwnThread, start_thread
 from hdphrs.wire.failing import tell_end
 from hdphrs.wire.files import occupy_standard
 from hdphrs.wire.settings import LEASH_FD_VARIABLE, SEQUENTIAL_VARIABLE
@@ -47,7 +46,6 @@ def main() -> None:
         except (OSError, RuntimeError, MemoryError) as error:
             tell_end("the program", error)
             sys.exit(1)
-    sys.excepthook = _print_exception
     sys.argv = [path, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     with io.open_code(path) as file:
@@ -58,7 +56,12 @@ def main() -> None:
     code = compile(source, path, "exec")
     if heeds_interrupts:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    exec(code, module.__dict__)
+    try:
+        exec(code, module.__dict__)
+    except BaseException:
+        if sys.excepthook is sys.__excepthook__:  # not before: what a program puts there is its own
+            sys.excepthook = _print_exception
+        raise
 
 
 def _watch_leash() -> None:
@@ -74,7 +77,7 @@ def _watch_leash() -> None:
         os._exit(1)
 
     try:
-        start_thread(threading.Thread(target=watch, name="hdphrs-leash", daemon=True))
+        start_thread(OwnThread(watch, "hdphrs-leash"))
     except RuntimeError as error:
         say(f"the program cannot start the threads that it needs: {error}")
         sys.exit(1)

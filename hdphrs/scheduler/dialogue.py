@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import perf_counter
+from typing import NoReturn
 
 from hdphrs.api import future as fast
 from hdphrs.api.places import Roster
@@ -163,10 +164,18 @@ class Dialogue:
                 case [local.IMPORTED, path, names]:
                     self._imports.hear(path, names)
                 case [local.QUIT]:
-                    leave()
+                    self._end()
                 case _:
                     raise AssertionError(f"not a message for a scheduler: {message!r}")
         return bool(messages)
+
+    def _end(self) -> NoReturn:
+        fast.here.task = None
+        self._mail.conclude()
+        said = self._voice.finish()
+        if said:
+            self._mail.tell(*said)
+        leave()
 
     def _deliver(self, slot: int, outcome: Outcome, share: Share) -> None:
         first, full = self._exporter.arrived(slot, outcome)

@@ -32,6 +32,7 @@ from hdphrs.api import future as fast
 from hdphrs.api.future import Future
 from hdphrs.console import say
 from hdphrs.scheduler.assigned import is_below
+from hdphrs.scheduler.end import outlast
 from hdphrs.wire.signals import handling
 from hdphrs.wire.values import reason
 
@@ -105,7 +106,7 @@ class Handlers:
         before = self.getsignal(signalnum)
         number = int(signalnum)
         if not callable(handler):
-            _set(number, handler)
+            _set(number, outlast if handler == signal.SIG_DFL and number == signal.SIGTERM else handler)
             return before
         known = self._installed.get(number)
         self._installed[number] = handler, fast.here.task  # first: the signal may come at once
@@ -122,7 +123,7 @@ class Handlers:
         handler = _get(signalnum)
         if handler == self._handle:
             return self._installed.get(int(signalnum), (signal.SIG_DFL, None))[0]
-        return handler
+        return signal.SIG_DFL if handler is outlast else handler  # of that tasks need know nothing
 
     def check(self) -> None:
         """In code of ours, where a task may be left.

@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 from hdphrs.lookout import Lookout
-from hdphrs.scheduler.end import leave
+from hdphrs.scheduler.end import conclude, leave
 from hdphrs.scheduler.links import Links
 from hdphrs.wire import local
 from hdphrs.wire.local import Link
@@ -55,6 +55,11 @@ class Mail:
             self._link.lay(*messages)
         except OSError as error:
             self._links.fail(error)
+
+    def conclude(self) -> None:
+        """The run is over: do what is done at the end of a process; the node waits for that."""
+        self._line.leave()
+        conclude()
 
     @property
     def has_come(self) -> bool:

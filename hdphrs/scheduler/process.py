@@ -24,6 +24,7 @@ from io import FileIO
 from typing import NoReturn
 
 from hdphrs.api import future as fast
+from hdphrs.scheduler.end import outlast
 from hdphrs.scheduler.native_threads import native_threads
 from hdphrs.scheduler.resource_tracker import share as share_tracker
 from hdphrs.scheduler.streams import forgiving
@@ -77,7 +78,7 @@ def outlast_sigterm() -> None:
     """A host that goes down sends SIGTERM to all of its processes; what runs here may end within the node's grace
     (decision 10).  It is not ignored, for that the children of tasks would inherit.
     """
-    signal.signal(signal.SIGTERM, lambda number, frame: None)
+    signal.signal(signal.SIGTERM, outlast)
     os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
 
 
@@ -146,7 +147,8 @@ def _serve(words: Sequence[str], path: Sequence[str]) -> NoReturn:
     sys.argv = ["hdphrs.scheduler"]
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     threading.stack_size(THREAD_STACK_BYTES)
-    sys.stdout, sys.stderr = forgiving(sys.stdout), forgiving(sys.stderr)
+    sys.stdout = sys.__stdout__ = forgiving(sys.stdout)  # type: ignore[assignment,misc]
+    sys.stderr = sys.__stderr__ = forgiving(sys.stderr)  # type: ignore[assignment,misc]
     hub = Hub(
         Link(links[0], Tray(pipe, shared)),
         links[1],
