@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NoReturn
 
 from hdphrs.room import NO_ROOM_STATUS
@@ -67,6 +68,7 @@ def _whatever_it_raises(call: Callable[[], object]) -> None:
 
 def _written_to() -> Iterator[Callable[[], object]]:
     """How to close, or flush, what tasks have opened for writing: outer files before those that they write into."""
+    texts: list[Any] = []
     outer: list[Any] = []
     inner: list[Any] = []
     ours = {id(stream) for stream in (sys.stdout, sys.stderr, sys.stdin, sys.__stdin__, *_STANDARD)}
@@ -76,16 +78,23 @@ def _written_to() -> Iterator[Callable[[], object]]:
         if archive is not None and issubclass(kind, archive):
             yield each.close
         elif issubclass(kind, io.IOBase) and id(each) not in ours and not kind.__module__.startswith("hdphrs."):
-            if kind in (io.BufferedWriter, io.BufferedRandom):
+            if issubclass(kind, io.TextIOWrapper):
+                texts.append(each)
+            elif kind in (io.BufferedWriter, io.BufferedRandom):
                 inner.append(each)
             elif not issubclass(kind, io.RawIOBase | io.BufferedReader | io.BytesIO | io.StringIO):
                 outer.append(each)
+    for each in texts:
+        yield partial(_finish, each, "flush")
     for each in outer:
-        if not each.closed:
-            yield each.flush if isinstance(each, io.TextIOWrapper) else each.close
+        yield partial(_finish, each, "close")
     for each in inner:
-        if not each.closed:
-            yield each.flush
+        yield partial(_finish, each, "flush")
+
+
+def _finish(file: Any, how: str) -> None:
+    if not file.closed:  # as it is together with one that writes into it
+        getattr(file, how)()
 
 
 _STANDARD = (sys.__stdout__, sys.__stderr__)

@@ -79,7 +79,8 @@ def outlast_sigterm() -> None:
     (decision 10).  It is not ignored, for that the children of tasks would inherit.
     """
     signal.signal(signal.SIGTERM, outlast)
-    os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
+    install = signal.signal  # before it is replaced (`handlers.py`)
+    os.register_at_fork(after_in_child=lambda: install(signal.SIGTERM, signal.SIG_DFL))
 
 
 def keep_freed_memory() -> None:

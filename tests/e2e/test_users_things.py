@@ -170,12 +170,11 @@ LOOK = """
             "child": child,
         }
 
-    CHILD = '''
-import os, signal
-status = dict(line.split(":", 1) for line in open("/proc/self/status"))
-print({name: status[name] for name in ("SigBlk", "SigIgn", "SigCgt")}, len(os.listdir("/proc/self/fd")))
-print(sorted(name for name in os.environ if "HDPHRS" in name or name == "PYTHONSAFEPATH"))
-'''
+    CHILD = (
+        "import os; status = dict(line.split(':', 1) for line in open('/proc/self/status'));"
+        "print([status[name] for name in ('SigBlk', 'SigIgn', 'SigCgt')], len(os.listdir('/proc/self/fd')),"
+        "sorted(name for name in os.environ if 'HDPHRS' in name or name == 'PYTHONSAFEPATH'))"
+    )
 
     def differences(one, other):
         return {name: (one[name], other[name]) for name in one if one[name] != other[name]}
