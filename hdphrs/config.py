@@ -120,3 +120,7 @@ JOIN_DEADLINE_S = 30.0
 
 TERM_DEADLINE_S = 1.0
 """How long the root waits for the others to stop (hole R13)."""
+
+EXIT_S = 5.0
+"""How long a scheduler may take for what is to be done at the end of a process: exit handlers, threads that are no
+daemons, files that are open."""

@@ -31,7 +31,7 @@ class CannotTravelError(HdphrsError, TypeError, PicklingError):
 
 
 class TaskError(HdphrsError):
-    """A task raised an exception that does not pickle; its remote traceback is the cause."""
+    """A task raised an exception whose class does not travel; its remote traceback is the cause."""
 
 
 class TaskCrashedError(HdphrsError):

@@ -7,6 +7,7 @@ where a process must not block meanwhile (`hdphrs/node/starts.py`, `hdphrs/node/
 
 from __future__ import annotations
 
+import _thread
 import errno
 import resource
 import threading
@@ -99,7 +100,43 @@ def wait_for_room(start: Callable[[], T], what: str, within_s: float = PATIENCE_
         pause_s = longer(pause_s)
 
 
-def start_thread(thread: threading.Thread, within_s: float = PATIENCE_S) -> None:
+class OwnThread:
+    """A daemon thread that `threading.enumerate` does not show: a program may wait for all that this shows.  No code of
+    the user's runs in it."""
+
+    def __init__(self, target: Callable[[], object], name: str) -> None:
+        """Start it with `start`; `name` is for people who read the code."""
+        self.name = name
+        self.ident: int | None = None
+        self._target = target
+        self._running = _thread.allocate_lock()
+
+    def start(self) -> None:
+        """Begin.
+
+        Raises:
+            RuntimeError: there is no room for a thread.
+        """
+        self._running.acquire()
+        try:
+            self.ident = _thread.start_new_thread(self._run, ())
+        except BaseException:
+            self._running.release()
+            raise
+
+    def join(self) -> None:
+        """Wait until it has ended."""
+        with self._running:
+            pass
+
+    def _run(self) -> None:
+        try:
+            self._target()
+        finally:
+            self._running.release()
+
+
+def start_thread(thread: threading.Thread | OwnThread, within_s: float = PATIENCE_S) -> None:
     """Start a thread as soon as there is room; blocks.
 
     Raises:
@@ -108,7 +145,7 @@ def start_thread(thread: threading.Thread, within_s: float = PATIENCE_S) -> None
     wait_for_room(thread.start, "another thread", within_s)
 
 
-def try_to_start(thread: threading.Thread) -> bool:
+def try_to_start(thread: threading.Thread | OwnThread) -> bool:
     """Start a thread if there is room; whether there was."""
     try:
         thread.start()

@@ -36,7 +36,7 @@ from hdphrs.cluster.program import forget_outer_run, start_program
 from hdphrs.cluster.relay import Relay
 from hdphrs.cluster.returns import Returns
 from hdphrs.cluster.signals import wakened_by_signals
-from hdphrs.config import JOIN_DEADLINE_S, LEDGER_END_S
+from hdphrs.config import EXIT_S, JOIN_DEADLINE_S, LEDGER_END_S
 from hdphrs.errors import StartError
 from hdphrs.wire.files import allow_many
 from hdphrs.wire.settings import FAILED, READY, TOLD_STATUS, NodeSettings
@@ -320,11 +320,11 @@ class Launcher:
         self._await_reader()
         if self._end_at_s is None:
             end_s = END_S_MAX if self._options.ledger is None else LEDGER_END_S
-            self._end_at_s = time.monotonic() + end_s
+            self._end_at_s = time.monotonic() + end_s + EXIT_S
         self._pump_until(lambda: self._ended(self._nodes[:1]), self._end_at_s - time.monotonic())
         if self._nodes and self._nodes[0].returncode:
             self._let_go_of_others()
-        within_s = min(AFTER_ROOT_S_MAX, self._end_at_s - time.monotonic())
+        within_s = min(AFTER_ROOT_S_MAX + EXIT_S, self._end_at_s - time.monotonic())
         self._pump_until(lambda: self._ended(self._nodes), within_s)
         self._judge()
         for node in (*self._unborn, *self._nodes):

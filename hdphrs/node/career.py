@@ -210,10 +210,11 @@ async def _gather(settings: NodeSettings, driver: Driver) -> str | None:
 
 
 async def _end(driver: Driver, crew: Crew) -> None:
-    """Stop the schedulers and wait for the others, at most `TERM_DEADLINE_S` (hole R13)."""
-    with trio.move_on_after(TERM_DEADLINE_S):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(crew.stop)
+    """Stop the schedulers, and wait for the others, at most `TERM_DEADLINE_S` (hole R13)."""
+    crew.voices.forward = None  # the program does not listen any more
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(crew.stop)
+        with trio.move_on_after(TERM_DEADLINE_S):
             await driver.halted.wait()
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import trio
 
 from hdphrs.api.board import Board
+from hdphrs.config import EXIT_S
 from hdphrs.lookout import leaves_room
 from hdphrs.node.books import Books, Work
 from hdphrs.node.coroner import Coroner
@@ -28,6 +29,7 @@ from hdphrs.node.scheduler import Behind, Named, Scheduler
 from hdphrs.node.starts import Starts
 from hdphrs.node.stopped import Watch
 from hdphrs.node.threads import run_in_thread
+from hdphrs.node.tracker import tracker
 from hdphrs.node.voices import Voices
 from hdphrs.protocol.events import (
     Begun,
@@ -276,9 +278,17 @@ class Crew:
                     nursery.start_soon(self._fill, number, 0.0)
             nursery.start_soon(self._hunger.nudges.run)
             nursery.start_soon(self._watch.run)
+            nursery.start_soon(self._await_reports)
+
+    async def _await_reports(self) -> None:
+        """Start the resource tracker when a task has made the first thing that it is to track."""
+        if (reports := tracker.reading) is not None:
+            await trio.lowlevel.wait_readable(reports)
+            tracker.start()
 
     async def stop(self) -> None:
-        """Ask all processes to end; those that run a task may still do so after `STOP_S`, see `kill`."""
+        """Ask all processes to end, and wait for those that do, at most `EXIT_S`; those that run a task may still do so
+        after `STOP_S`, see `kill`."""
         self._stopping = True
         for scheduler in self._schedulers.values():
             scheduler.link.post([local.QUIT])
@@ -286,6 +296,10 @@ class Crew:
         with trio.move_on_after(STOP_S):
             for scheduler in self._schedulers.values():
                 await _wait(scheduler.process.process)
+        with trio.move_on_after(EXIT_S):
+            for scheduler in list(self._schedulers.values()):
+                if scheduler.process.line.leaving:
+                    await _wait(scheduler.process.process)
 
     def kill(self) -> None:
         """End and reap all processes, whatever they do, and close every descriptor."""

@@ -18,6 +18,7 @@ from io import FileIO
 from typing import NoReturn
 
 from hdphrs.node.fork import Fork, become
+from hdphrs.node.tracker import tracker
 from hdphrs.room import NO_ROOM_STATUS
 from hdphrs.wire.interpreter import interpreter_options
 from hdphrs.wire.page import Line, Page
@@ -77,7 +78,7 @@ class SchedulerProcess:
             their_output: int | None = None
             if prefixed is Streams.BOTH:
                 self.output, their_output = _pipe(ours, passed)
-            descriptors = [theirs.fileno(), theirs_control.fileno(), their_tray, page.descriptor]
+            descriptors = [theirs.fileno(), theirs_control.fileno(), their_tray, page.descriptor, tracker.writing]
             asked = [int(ledger), memory_bytes_max or 0, int(prefixed), int(explain)]
             arguments = [page.lines, number, mode, *asked, *descriptors]
             words = [str(argument) for argument in arguments]

@@ -20,7 +20,7 @@ from hdphrs.errors import HdphrsError, RootLostError, StartError, TaskError, Usa
 from hdphrs.form import OUR_FILES
 from hdphrs.program.attach import attach
 from hdphrs.program.entry import MODULE_OPTION, Entry, become, entry_of
-from hdphrs.room import start_thread
+from hdphrs.room import OwnThread, start_thread
 from hdphrs.wire.failing import tell_end
 from hdphrs.wire.files import occupy_standard
 from hdphrs.wire.settings import LEASH_FD_VARIABLE, SEQUENTIAL_VARIABLE
@@ -50,10 +50,14 @@ def main() -> None:
         except (OSError, RuntimeError, MemoryError) as error:
             tell_end("the program", error)
             sys.exit(1)
-    sys.excepthook = _print_exception
     if heeds_interrupts:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    become(entry, arguments)
+    try:
+        become(entry, arguments)
+    except BaseException:
+        if sys.excepthook is sys.__excepthook__:  # not before: what a program puts there is its own
+            sys.excepthook = _print_exception
+        raise
 
 
 def _asked(words: list[str]) -> tuple[Entry, list[str]]:
@@ -80,7 +84,7 @@ def _watch_leash() -> None:
         os._exit(1)
 
     try:
-        start_thread(threading.Thread(target=watch, name="hdphrs-leash", daemon=True))
+        start_thread(OwnThread(watch, "hdphrs-leash"))
     except RuntimeError as error:
         say(f"the program cannot start the threads that it needs: {error}")
         sys.exit(1)

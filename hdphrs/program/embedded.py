@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 from hdphrs.choices import choices
-from hdphrs.config import LEDGER_END_S
+from hdphrs.config import EXIT_S, LEDGER_END_S
 from hdphrs.console import say
 from hdphrs.errors import LedgerError, StartError
 from hdphrs.program.port import ProgramPort
@@ -36,7 +36,7 @@ from hdphrs.wire.settings import (
 )
 
 FAREWELL_S = 2.0
-"""How long whoever ends its node waits for the end."""
+"""How long whoever ends its node waits for the end, beside what its schedulers may take."""
 
 
 class EmbeddedNode:
@@ -86,7 +86,7 @@ class EmbeddedNode:
         self._leash = out_of_the_way(os.dup(self._process.stdin.fileno()))
         self._leash_identity = identity(self._leash)
         self._process.stdin.close()
-        self._farewell_s = FAREWELL_S if ledger is None else LEDGER_END_S
+        self._farewell_s = EXIT_S + (FAREWELL_S if ledger is None else LEDGER_END_S)
         self.port: ProgramPort = ProgramPort(Link(ours), describe_loss=self._describe_loss, number=number)
 
     def end(self) -> None:

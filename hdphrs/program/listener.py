@@ -17,7 +17,7 @@ from typing import Any
 from hdphrs.api.board import FIND_BYTES_MAX
 from hdphrs.program.echo import Echo
 from hdphrs.program.screen import Screen
-from hdphrs.room import PAUSE_MAX_S, try_to_start
+from hdphrs.room import PAUSE_MAX_S, OwnThread, try_to_start
 from hdphrs.wire import local, said
 from hdphrs.wire.said import Wanted
 
@@ -43,7 +43,7 @@ class Listener:
         self._showing = threading.RLock()
         self._bundles: deque[bytes] = deque()
         self._come = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread: OwnThread | None = None
         self._try_s = 0.0
         """When to try again to start the thread."""
         self._dropped = 0
@@ -72,7 +72,7 @@ class Listener:
             return
         self._bundles.append(bundle)
         if self._thread is None and monotonic() >= self._try_s:
-            thread = threading.Thread(target=self._listen, name="hdphrs-listener", daemon=True)
+            thread = OwnThread(self._listen, "hdphrs-listener")
             if try_to_start(thread):
                 self._thread = thread
             else:  # whoever waits for a result shows it meanwhile

@@ -31,7 +31,7 @@ from hdphrs.program.surroundings import Outlook
 from hdphrs.program.waiters import Waiters
 from hdphrs.protocol.paths import PROGRAM_PATH, child_path
 from hdphrs.protocol.tasks import FAIR, KEEN, ROOT, NodeId, Task
-from hdphrs.room import start_thread
+from hdphrs.room import OwnThread, start_thread
 from hdphrs.wire import local
 from hdphrs.wire.bundle import SMALL, WHOLE_BYTES_MIN
 from hdphrs.wire.code import CodeBook, with_context
@@ -112,7 +112,7 @@ class ProgramPort:
             is_needed=lambda: bool(self._waiters),
             nudge=lambda: self._sender.post([local.CANCEL, []]),
         )
-        self._receiver = threading.Thread(target=self._receive, name="hdphrs-receiver", daemon=True)
+        self._receiver = OwnThread(self._receive, "hdphrs-receiver")
         self._indices = seeds.indices if number == 0 else Indices()
         self._number = number
         self._may_begin = False

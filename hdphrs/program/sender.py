@@ -18,7 +18,7 @@ from typing import Any, Final
 from hdphrs.program.calls import CallFuture, Calls
 from hdphrs.program.listener import LOOK_S, Listener
 from hdphrs.program.surroundings import Outlook
-from hdphrs.room import start_thread
+from hdphrs.room import OwnThread, start_thread
 from hdphrs.wire import local
 
 BATCH_MAX = 4096
@@ -60,7 +60,7 @@ class Sender:
         self._bell: SimpleQueue[None] = SimpleQueue()
         self._asleep = False
         self._ended = threading.Event()
-        self._runner = threading.Thread(target=self._run, name="hdphrs-sender", daemon=True)
+        self._runner = OwnThread(self._run, "hdphrs-sender")
 
     def start(self) -> None:
         """Begin, as soon as there is room for a thread, unless it has begun.

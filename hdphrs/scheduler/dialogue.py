@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from time import perf_counter
-from typing import Any
+from typing import Any, NoReturn
 
 from hdphrs.api import future as fast
 from hdphrs.api.future import Future
@@ -27,6 +27,7 @@ from hdphrs.scheduler.imports import Imports
 from hdphrs.scheduler.keep import Keeper
 from hdphrs.scheduler.mail import Mail
 from hdphrs.scheduler.meter import Meter, Share
+from hdphrs.scheduler.native_threads import native_threads, schedulers_here
 from hdphrs.scheduler.stop import Stopper
 from hdphrs.scheduler.strands import Strands
 from hdphrs.scheduler.timers import Timers
@@ -156,7 +157,9 @@ class Dialogue:
                 case [local.NODES, nodes]:
                     self._roster.hear(nodes)
                     self._keeper.nodes = len(nodes)
-                    self._mail.lookout.for_s = look_out_s(nodes, usable_cores())
+                    cores = usable_cores()
+                    self._mail.lookout.for_s = look_out_s(nodes, cores)
+                    native_threads.divide(cores, schedulers_here(nodes))
                 case [local.FOUND, topic, rank, find]:
                     if topic == WANTED:
                         self._voice.want(find)
@@ -167,7 +170,7 @@ class Dialogue:
                 case [local.IMPORTED, path, names]:
                     self._imports.hear(path, names)
                 case [local.QUIT]:
-                    leave()
+                    self._end()
                 case _:
                     raise AssertionError(f"not a message for a scheduler: {message!r}")
         return bool(messages)
@@ -192,6 +195,14 @@ class Dialogue:
                     full = self._exporter.hear_of(slot, parts)
             for future in full:
                 self._waiting.wake(future)
+
+    def _end(self) -> NoReturn:
+        fast.here.task = None
+        self._mail.conclude()
+        said = self._voice.finish()
+        if said:
+            self._mail.tell(*said)
+        leave()
 
     def _deliver(self, slot: int, outcome: Outcome, share: Share) -> None:
         first, full = self._exporter.arrived(slot, outcome)

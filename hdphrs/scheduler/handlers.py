@@ -36,6 +36,7 @@ from hdphrs.api.future import Future
 from hdphrs.console import say
 from hdphrs.errors import UsageError
 from hdphrs.scheduler.alarms import Alarms
+from hdphrs.scheduler.end import outlast
 from hdphrs.scheduler.notice import notice
 from hdphrs.wire.signals import handling
 from hdphrs.wire.values import reason
@@ -118,7 +119,7 @@ class Handlers:
         known = self._installed.get(number, {})
         mine = {one: its for one, its in known.items() if one is None or one is task or not self._has_ended(one)}
         if not callable(handler) and not mine.keys() - {task}:
-            _set(number, handler)
+            _set(number, outlast if handler == signal.SIG_DFL and number == signal.SIGTERM else handler)
             self._installed.pop(number, None)
             return before
         if task is not None:
@@ -137,11 +138,11 @@ class Handlers:
         """`signal.getsignal`: the handler of the running task, or else what there was before any task."""
         handler = _get(signalnum)
         if handler != self._handle:
-            return handler
+            return _shown(handler)
         number = int(signalnum)
         installed = self._installed.get(number, {})
         task = fast.here.task
-        return installed.get(task if task in installed else None, self._base.get(number, signal.SIG_DFL))
+        return _shown(installed.get(task if task in installed else None, self._base.get(number, signal.SIG_DFL)))
 
     # ---- between the items of one task -----------------------------------------------------------------------
 
@@ -282,6 +283,11 @@ class Handlers:
         """A child of a task has no tasks."""
         self._forked = True
         self.held.clear()
+
+
+def _shown(handler: Any) -> Any:
+    """What a task sees in the place of a handler: of ours it need know nothing."""
+    return signal.SIG_DFL if handler is outlast else handler
 
 
 def is_of_a_task(frame: FrameType | None) -> bool:

@@ -18,6 +18,7 @@ from math import ceil, inf
 from time import perf_counter
 
 from hdphrs.api import future as fast
+from hdphrs.room import OwnThread
 from hdphrs.scheduler.answers import COST, Answers
 from hdphrs.scheduler.bundles import Bundles
 from hdphrs.scheduler.end import leave
@@ -112,7 +113,7 @@ class Helper:
         Raises:
             RuntimeError: there is no room for a thread.
         """
-        threading.Thread(target=self._run, name="hdphrs-helper", daemon=True).start()
+        OwnThread(self._run, "hdphrs-helper").start()
 
     def stir(self) -> None:
         """The main thread begins with something else."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hdphrs.lookout import Lookout
-from hdphrs.scheduler.end import leave
+from hdphrs.scheduler.end import conclude, leave
 from hdphrs.scheduler.links import Links
 from hdphrs.wire import local
 from hdphrs.wire.local import Link
@@ -56,6 +56,11 @@ class Mail:
             self._link.lay(*messages)
         except OSError as error:
             self._links.fail(error)
+
+    def conclude(self) -> None:
+        """The run is over: do what is done at the end of a process; the node waits for that."""
+        self._line.leave()
+        conclude()
 
     @property
     def has_come(self) -> bool:

@@ -2,11 +2,11 @@
 
 What lives here: `serve`, and what the process asks of the operating system before.  It is told, in words:
 
-    LINES LINE MODE LEDGER MEMORY VOICE EXPLAIN WORK CONTROL TRAY PAGE
+    LINES LINE MODE LEDGER MEMORY VOICE EXPLAIN WORK CONTROL TRAY PAGE TRACKER
 
-VOICE is 0 if the standard streams go where they go, 1 if the error, 2 if both are for the program.  The last four are
-inherited descriptors: the link for work, the one for requests to the helper thread, the tray, and the shared page of
-LINES lines, of which LINE is this scheduler's.
+VOICE is 0 if the standard streams go where they go, 1 if the error, 2 if both are for the program.  The last five are
+inherited descriptors: the link for work, the one for requests to the helper thread, the tray, the shared page of
+LINES lines, of which LINE is this scheduler's, and the pipe to the node's resource tracker.
 """
 
 from __future__ import annotations
@@ -26,12 +26,16 @@ from typing import NoReturn
 from hdphrs.api import future as fast
 from hdphrs.choices import choices
 from hdphrs.config import CONTEXTS_VARIABLE
+from hdphrs.scheduler.end import outlast
+from hdphrs.scheduler.native_threads import native_threads
+from hdphrs.scheduler.resource_tracker import share as share_tracker
 from hdphrs.scheduler.streams import forgiving
 from hdphrs.wire.files import out_of_the_way
 from hdphrs.wire.local import Link
 from hdphrs.wire.manager_proxies import take_first_key
 from hdphrs.wire.page import Page
 from hdphrs.wire.search_path import extend_path
+from hdphrs.wire.settings import usable_cores
 from hdphrs.wire.stacks import THREAD_STACK_BYTES
 from hdphrs.wire.tray import Tray
 
@@ -77,8 +81,9 @@ def outlast_sigterm() -> None:
     """A host that goes down sends SIGTERM to all of its processes; what runs here may end within the node's grace
     (decision 10).  It is not ignored, for that the children of tasks would inherit.
     """
-    signal.signal(signal.SIGTERM, lambda number, frame: None)
-    os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
+    signal.signal(signal.SIGTERM, outlast)
+    install = signal.signal  # before it is replaced (`handlers.py`)
+    os.register_at_fork(after_in_child=lambda: install(signal.SIGTERM, signal.SIG_DFL))
 
 
 def keep_freed_memory() -> None:
@@ -127,12 +132,13 @@ def serve(words: Sequence[str], path: Sequence[str], node: int) -> NoReturn:
 
 def _serve(words: Sequence[str], path: Sequence[str]) -> NoReturn:
     extend_path(filter(None, path))
-    lines, line, mode, ledger, memory, voice, explain, work, control, tray, page = words
+    lines, line, mode, ledger, memory, voice, explain, work, control, tray, page, tracker = words
     faulthandler.enable(all_threads=False)
     keep_freed_memory()
     take_first_key()
     if int(memory):
         limit_memory(int(memory))
+    native_threads.divide(usable_cores(), int(lines))
     from hdphrs.scheduler.hub import Hub  # takes long, if this process was not forked
     from hdphrs.scheduler.notice import notice
     from hdphrs.wire.stand_in import receiver
@@ -140,6 +146,7 @@ def _serve(words: Sequence[str], path: Sequence[str]) -> NoReturn:
     links = [socket.socket(fileno=out_of_the_way(int(descriptor))) for descriptor in (work, control)]
     pipe = FileIO(out_of_the_way(int(tray)), "w")
     os.register_at_fork(after_in_child=partial(_part_with, *links, pipe))
+    share_tracker(out_of_the_way(int(tracker)))
     mapped = Page(int(page), int(lines))
     mapped.give_up_descriptor()
     crew = mapped.all_lines()
@@ -148,7 +155,8 @@ def _serve(words: Sequence[str], path: Sequence[str]) -> NoReturn:
     sys.argv = ["hdphrs.scheduler"]
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     threading.stack_size(THREAD_STACK_BYTES)
-    sys.stdout, sys.stderr = forgiving(sys.stdout), forgiving(sys.stderr)
+    sys.stdout = sys.__stdout__ = forgiving(sys.stdout)  # type: ignore[assignment,misc]
+    sys.stderr = sys.__stderr__ = forgiving(sys.stderr)  # type: ignore[assignment,misc]
     hub = Hub(
         Link(links[0], Tray(pipe, shared)),
         links[1],

@@ -20,7 +20,10 @@ def forgiving(stream: TextIO | None) -> TextIO | None:
         return stream
     stream.flush()
     raw = _Raw(stream.fileno(), "w", closefd=False)
-    return io.TextIOWrapper(io.BufferedWriter(raw), stream.encoding, stream.errors, line_buffering=True)
+    raw.name = stream.name  # as Python's own have it
+    text = io.TextIOWrapper(io.BufferedWriter(raw), stream.encoding, stream.errors, line_buffering=True)
+    text.mode = "w"  # type: ignore[misc]
+    return text
 
 
 class _Raw(io.FileIO):

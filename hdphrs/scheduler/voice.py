@@ -13,7 +13,6 @@ import io
 import logging
 import os
 import sys
-import warnings
 from collections import deque
 from contextlib import suppress
 from types import FrameType
@@ -21,6 +20,7 @@ from typing import Any, BinaryIO, TextIO, cast
 
 from hdphrs.api import future as fast
 from hdphrs.api.future import Future, name_of
+from hdphrs.scheduler import hooks
 from hdphrs.scheduler.assigned import Assigned, Root, path_of
 from hdphrs.scheduler.links import Links
 from hdphrs.scheduler.note import plain
@@ -62,12 +62,10 @@ class Voice:
             out, err: whether for the standard output and error too; else they go where their descriptors go.
         """
         if out:
-            sys.stdout = self._speak(said.OUT)
+            sys.stdout = sys.__stdout__ = self._speak(said.OUT)  # type: ignore[misc,assignment]
         if err:
-            sys.stderr = self._speak(said.ERR)
-        logging.getLogger().addHandler(_Shipper(self))
-        self._show_warning = warnings.showwarning
-        warnings.showwarning = self._warn
+            sys.stderr = sys.__stderr__ = self._speak(said.ERR)  # type: ignore[misc,assignment]
+        hooks.install(_Shipper(self), self._warn, is_ours=lambda: not self.forked)
 
     def want(self, data: bytes) -> None:
         """What the program wants to hear, as it stands on the board."""
@@ -130,7 +128,9 @@ class Voice:
     def _speak(self, stream: int) -> TextIO:
         mouth = Mouth(self, stream)
         self._mouths.append(mouth)
-        return io.TextIOWrapper(cast(BinaryIO, mouth), "utf-8", "backslashreplace", write_through=True)
+        text = io.TextIOWrapper(cast(BinaryIO, mouth), "utf-8", "backslashreplace", write_through=True)
+        text.mode = "w"  # type: ignore[misc]  # as Python's own have it
+        return text
 
     def _may(self, lines: int) -> bool:
         allowed = self._allowance.take(lines)
@@ -143,18 +143,8 @@ class Voice:
         with suppress(OSError):  # the loop will notice that the node is gone
             self._link.offer(self.gathered)
 
-    def _warn(
-        self,
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        if file is not None or self.forked:
-            self._show_warning(message, category, filename, lineno, file, line)
-        elif self._may(1):
+    def _warn(self, message: Warning | str, category: type[Warning], filename: str, lineno: int) -> None:
+        if self._may(1):
             kind = f"{category.__module__}.{category.__qualname__}"
             self._say([said.WARNING, _who(fast.here.task), _clean(message), _clean(kind), _clean(filename), lineno])
 
@@ -167,7 +157,10 @@ class Voice:
 class Mouth(io.BufferedIOBase):
     """Below `sys.stdout` or `sys.stderr`: cuts what tasks write into lines, each of one task."""
 
+    mode = "wb"
+
     def __init__(self, voice: Voice, stream: int) -> None:
+        self.name = "<stdout>" if stream == said.OUT else "<stderr>"
         self._voice = voice
         self._stream = stream
         self.begun: dict[Future[Any] | None, bytes] = {}
@@ -229,8 +222,6 @@ class _Shipper(logging.Handler):
         self._formatter = logging.Formatter()
 
     def emit(self, record: logging.LogRecord) -> None:
-        if self._voice.forked:
-            return
         try:
             self._voice.say_record(self._attributes(record))
         except Exception:

@@ -14,6 +14,7 @@ bytes and words.  The root looks into the pages of nodes of its own host that ha
     offset 16  busy seconds    for how long tasks have run here, up to when the last one was set aside or ended
     offset 24  since           if one runs: since when, by the clock `time.perf_counter`, which is that of all processes
                                of a host; else 0
+    offset 32  leaving byte    the scheduler has been told to end, and does what is done at the end of a process
     offset 64  label           what the scheduler unpickles just now, see `label`; the first byte is 0 for nothing
 
 A scheduler reads the first two bytes as one number at each spawn.  The last line has three words of the node's own, see
@@ -157,6 +158,10 @@ class Page:
         os.close(null)
 
 
+_LEAVING = 32
+"""Offset of that byte."""
+
+
 def _size(lines: int) -> int:
     return (lines + 1) * LINE_BYTES
 
@@ -281,6 +286,15 @@ class Line:
         """For how long tasks have run, the running one included."""
         since_s = self.since_s
         return self.busy_s + (max(0.0, now_s - since_s) if since_s else 0.0)
+
+    @property
+    def leaving(self) -> bool:
+        """Whether the scheduler is at what is done at the end of a process."""
+        return self._bytes[_LEAVING] != 0
+
+    def leave(self) -> None:
+        """The scheduler's part: it is, from now on."""
+        self._bytes[_LEAVING] = True
 
     def clear(self) -> None:
         """Make the line ready for a new scheduler."""

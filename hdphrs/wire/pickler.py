@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 import cloudpickle
 from cloudpickle import cloudpickle as internals
 
+from hdphrs.wire.exceptions import Exceptions
 from hdphrs.wire.manager_proxies import is_proxy, reduce_proxy
 from hdphrs.wire.well_known import load_sentinel, reduce_known, sentinel_of
 
@@ -73,9 +74,14 @@ class BasePickler(CloudPickler):
     """Whether it pickles globals of the program."""
 
     def __init__(
-        self, file: io.BytesIO, protocol: int, buffer_callback: Callable[[pickle.PickleBuffer], bool] | None
+        self,
+        file: io.BytesIO,
+        protocol: int,
+        buffer_callback: Callable[[pickle.PickleBuffer], bool] | None,
+        exceptions: Exceptions | None = None,
     ) -> None:
         super().__init__(file, protocol, buffer_callback=buffer_callback)
+        self._exceptions = exceptions or Exceptions()
         self._begun: set[int] = set()
         self._hollow: set[int] = set()
         self._instances: dict[type, bool] = {}
@@ -91,9 +97,7 @@ class BasePickler(CloudPickler):
         if kind is CodeType:
             return _reduce_code(obj)
         if issubclass(kind, BaseException):
-            if kind.__setattr__ is not BaseException.__setattr__:
-                return _reduce_exception(obj)
-            return super().reducer_override(obj)
+            return self._exceptions.reduce(obj)
         if is_proxy(kind):
             return reduce_proxy(obj)
         known = reduce_known(obj, is_global=self.is_global)
@@ -216,14 +220,3 @@ def _set_cached(cached: Any, state: tuple[dict[str, Any], Callable[[Any, Any], o
     vars(cached).update(attributes)
     if restore is not None:
         restore(cached.__wrapped__, function_state)
-
-
-def _reduce_exception(error: BaseException) -> Any:
-    reduced = error.__reduce_ex__(PICKLE_PROTOCOL)
-    if len(reduced) == 3 and type(error).__setstate__ is BaseException.__setstate__:
-        return *reduced, None, None, _set_attributes
-    return reduced
-
-
-def _set_attributes(error: BaseException, state: Mapping[str, Any]) -> None:
-    vars(error).update(state)

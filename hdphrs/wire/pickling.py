@@ -5,6 +5,7 @@ What lives here: pickling whole values, by cloudpickle with what a distributed `
 - Functions and classes of `__main__`, and of `__mp_main__`, which is what multiprocessing calls it, travel as their
   names together with their definitions (`definitions.py`), from which other processes make one module (`stand_in.py`).
 - Proxies of a `multiprocessing.Manager` bring the key along with which they talk to it.
+- Exceptions travel whatever their `__init__` asks for, with causes and contexts (`exceptions.py`).
 - Large buffers, those of arrays above all, stay where they are and travel beside the pickle.
 
 What all picklers have in common is in `pickler.py`.
@@ -21,7 +22,9 @@ from typing import Any, Final
 
 from hdphrs.wire.bulk import BULK_BYTES_MIN, scatter
 from hdphrs.wire.definitions import definitions
+from hdphrs.wire.exceptions import Exceptions, is_plain
 from hdphrs.wire.pickler import PICKLE_PROTOCOL, PLAIN, BasePickler, Cached, by_reference
+from hdphrs.wire.signals import came_between
 from hdphrs.wire.unpickler import SKELETON, Reader, Unpickler, is_received
 
 __all__ = [
@@ -72,13 +75,63 @@ def dump_parts(value: object) -> tuple[bytes, list[memoryview]]:
         buffers.append(raw)
         return False
 
-    return _dump(value, stays_in), buffers
+    return _dump(value, stays_in, buffers.clear), buffers
 
 
-def _dump(value: object, stays_in: Callable[[pickle.PickleBuffer], bool] | None) -> bytes:
+def dump_plain_parts(error: BaseException) -> bytes:
+    """Pickle what is plain of an exception, in case that the rest of it does not unpickle."""
+    return _dump_once(error, None, Exceptions(is_plain))
+
+
+def _dump(
+    value: object,
+    stays_in: Callable[[pickle.PickleBuffer], bool] | None,
+    begin_again: Callable[[], None] = lambda: None,
+) -> bytes:
+    exceptions = Exceptions()
+    try:
+        return _dump_once(value, stays_in, exceptions)
+    except BaseException as obstacle:
+        if not exceptions.met or came_between(obstacle):
+            raise
+        try:  # it may be for a part of an exception, which can be left out
+            begin_again()
+            return _dump_once(value, stays_in, Exceptions(_Trial().why_not))
+        except BaseException as another:
+            if came_between(another):
+                raise
+        raise
+
+
+def _dump_once(value: object, stays_in: Callable[[pickle.PickleBuffer], bool] | None, exceptions: Exceptions) -> bytes:
     with io.BytesIO() as file:
-        _Pickler(file, PICKLE_PROTOCOL, stays_in).dump(value)
+        _Pickler(file, PICKLE_PROTOCOL, stays_in, exceptions).dump(value)
         return file.getvalue()
+
+
+class _Trial:
+    """Finds out which parts of exceptions pickle, each of them once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[object, str | None]] = {}
+
+    def why_not(self, value: object) -> str | None:
+        """As `Travels`."""
+        if type(value) in PLAIN:
+            return None
+        if id(value) not in self._known:
+            self._known[id(value)] = value, None  # should it refer to itself
+            self._known[id(value)] = value, self._try(value)
+        return self._known[id(value)][1]
+
+    def _try(self, value: object) -> str | None:
+        try:
+            _dump_once(value, None, Exceptions(self.why_not))
+        except BaseException as obstacle:
+            if came_between(obstacle):
+                raise
+            return f"{type(obstacle).__name__}: {obstacle}"
+        return None
 
 
 def loads(data: bytes) -> Any:

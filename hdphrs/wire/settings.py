@@ -18,7 +18,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from enum import IntEnum
-from math import inf
+from math import ceil, inf
 from typing import IO, Any
 
 from hdphrs.config import (
@@ -33,6 +33,7 @@ from hdphrs.config import (
 from hdphrs.errors import LedgerError, ProtocolError, StartError, UsageError
 from hdphrs.records import dataclass
 from hdphrs.room import wait_for_room
+from hdphrs.wire.cpu_quota import quota_cores
 from hdphrs.wire.framing import HEADER_BYTES, FrameDecoder, encode_frame
 from hdphrs.wire.interpreter import interpreter_options
 from hdphrs.wire.stacks import room_for_children
@@ -305,8 +306,11 @@ def stopped_s(given: str | None) -> float | None:
 
 
 def usable_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Cores that this process may use: those that it may run on, or what a quota amounts to, rounded up, if that is
+    less."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = quota_cores()
+    return allowed if quota is None else max(1, min(allowed, ceil(quota)))
 
 
 def _read_exactly(stream: IO[bytes], count: int) -> bytes:

@@ -13,6 +13,7 @@ import reprlib
 import textwrap
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import msgpack
@@ -30,9 +31,19 @@ from hdphrs.errors import (
 from hdphrs.form import OUR_FILES
 from hdphrs.protocol.tasks import Cause, Crash, Outcome, Payload, Verdict
 from hdphrs.wire.bulk import BULK_BYTES_MIN, aligned, bulk_of, gather, view_of
+from hdphrs.wire.exceptions import is_simple, link_end
 from hdphrs.wire.framing import decode_object
 from hdphrs.wire.items import pack_outcome, unpack_outcome, unpack_str
-from hdphrs.wire.pickling import PLAIN, PLAIN_OR_RANGE, dump_parts, dump_plain, dumps, load_parts, loads
+from hdphrs.wire.pickling import (
+    PLAIN,
+    PLAIN_OR_RANGE,
+    dump_parts,
+    dump_plain,
+    dump_plain_parts,
+    dumps,
+    load_parts,
+    loads,
+)
 from hdphrs.wire.signals import came_between
 
 T = TypeVar("T")
@@ -183,19 +194,27 @@ def _does_not_unpickle(error: BaseException) -> CannotTravelError:
 def dump_error(name: str, error: BaseException) -> Outcome:
     """The outcome of a task that has raised.
 
-    Holds the pickled exception if it travels, and always its name and its formatted traceback, without our own frames.
+    Holds the pickled exception if it travels, what is plain of it if the rest may not unpickle, and always its name and
+    its formatted traceback, without our own frames.
     """
     pickled: bytes | None = None
+    spare: bytes | None = None
     flaw = "that exception does not pickle"
     try:
         pickled = dumps(error)
     except BaseException as obstacle:
         flaw = f"{flaw}: {reason(obstacle)}"
+    if pickled is None or not is_simple(error):
+        with suppress(BaseException):
+            spare = dump_plain_parts(error)
     texts = [_clean(name), _clean(_type_name(error)), _one_line(_clean(_text(error))), _clean(_formatted(error))]
-    if pickled is not None and len(pickled) + sum(map(_utf8_size, texts)) > PAYLOAD_BYTES_MAX:
+    room = PAYLOAD_BYTES_MAX - sum(map(_utf8_size, texts))
+    if pickled is not None and len(pickled) > room:
         flaw = f"that exception is {_bytes(len(pickled))} pickled, the limit is {_bytes(PAYLOAD_BYTES_MAX)}"
         pickled = None
-    return Outcome(Verdict.RAISED, bulk_of(msgpack.packb([pickled, *texts, _clean(flaw)])))
+    if spare is not None and len(spare) + len(pickled or b"") > room:
+        spare = None
+    return Outcome(Verdict.RAISED, bulk_of(msgpack.packb([pickled, spare, *texts, _clean(flaw)])))
 
 
 def load_outcome(outcome: Outcome) -> tuple[bool, Any]:
@@ -270,27 +289,34 @@ def _crash_error(name: str, crashes: Sequence[Crash]) -> TaskCrashedError:
 
 def _load_error(data: bytes) -> BaseException:
     try:
-        pickled, *texts = decode_object(data)
+        pickled, spare, *texts = decode_object(data)
         name, type_name, message, text, flaw = map(unpack_str, texts)
     except (ProtocolError, TypeError, ValueError) as obstacle:
         return TaskError(f"a task raised an exception, of which nothing legible has arrived: {reason(obstacle)}")
     error: BaseException | None = None
     if pickled is not None:
-        try:
-            candidate = loads(pickled)
-        except BaseException as obstacle:
-            if came_between(obstacle):
-                raise
-            flaw = f"that exception does not unpickle here: {reason(obstacle)}"
-        else:
-            flaw = f"that exception unpickles to a {_type_name(candidate)}"
-            if isinstance(candidate, BaseException):
-                error = candidate
+        error, flaw = _loaded_error(pickled)
+    if error is None and spare is not None:
+        error, _ = _loaded_error(spare)
+        if error is not None:
+            BaseException.add_note(error, f"hdphrs: only what is plain of this exception has arrived: {flaw}")
     if error is None:
         error = TaskError(f"task {name} raised {type_name}: {message} ({flaw})")
-    # A frozen dataclass refuses plain assignment.
-    BaseException.__cause__.__set__(error, RemoteTraceback(text))  # type: ignore[union-attr]
+    link_end(error, RemoteTraceback(text))
     return error
+
+
+def _loaded_error(pickled: bytes) -> tuple[BaseException | None, str]:
+    """The exception, or None and why there is none."""
+    try:
+        candidate = loads(pickled)
+    except BaseException as obstacle:
+        if came_between(obstacle):
+            raise
+        return None, f"that exception does not unpickle here: {reason(obstacle)}"
+    if isinstance(candidate, BaseException):
+        return candidate, ""
+    return None, f"that exception unpickles to a {_type_name(candidate)}"
 
 
 def _decoded(data: bytes) -> str:

@@ -68,7 +68,7 @@ def test_an_initializer_is_the_executors(tmp_path: Path) -> None:
 
 
 def test_libraries_start_no_more_threads_than_there_are_cores() -> None:
-    (found,) = set(joblib.Parallel(n_jobs=2)(joblib.delayed(os.environ.get)("OMP_NUM_THREADS") for _ in range(4)))
+    (found,) = set(joblib.Parallel(n_jobs=2)(joblib.delayed(os.getenv)("OMP_NUM_THREADS") for _ in range(4)))
     assert found == os.environ.get("OMP_NUM_THREADS", "1")
 
 

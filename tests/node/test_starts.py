@@ -22,6 +22,7 @@ from hdphrs.node import life, starts
 from hdphrs.node.process import SchedulerProcess
 from hdphrs.node.restart_policy import FAILURES_MAX
 from hdphrs.node.starts import Starts
+from hdphrs.node.tracker import tracker
 from hdphrs.room import NO_ROOM_STATUS, lack_of
 from hdphrs.wire.page import Page
 from hdphrs.wire.settings import NodeSettings, Streams
@@ -135,6 +136,7 @@ def test_process_that_could_not_be_started_leaves_no_descriptor(
 
     monkeypatch.setattr(subprocess, "Popen", refuse)
     gc.collect()  # what other tests have left must not go meanwhile
+    assert tracker.writing > 2  # of which each node process has one, from its first scheduler on
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(BlockingIOError):
         SchedulerProcess(page, 0, "reliable", None, prefixed=prefixed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import threading
 from typing import NoReturn
 
 import pytest
@@ -17,13 +16,13 @@ from hdphrs.wire import local
 def test_program_that_cannot_start_its_first_thread_for_a_while_says_so_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(thread: threading.Thread) -> NoReturn:
+    def refuse(thread: room.OwnThread) -> NoReturn:
         raise RuntimeError("can't start new thread")
 
     slept: list[float] = []
     monkeypatch.setattr(room, "sleep", slept.append)
     monkeypatch.setattr(room, "monotonic", lambda: sum(slept))
-    monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr(room.OwnThread, "start", refuse)
     ours, theirs = socket.socketpair()
     with ours, theirs:
         port = ProgramPort(local.Link(ours), describe_loss=lambda: "it is gone")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import socket
@@ -113,12 +114,16 @@ def test_what_could_not_be_sent_goes_with_the_results_that_leave(heard: Heard) -
 
 @contextmanager
 def installed(voice: Voice, *, out: bool = False, err: bool = False) -> Iterator[None]:
-    before = sys.stdout, sys.stderr, list(logging.root.handlers), warnings.showwarning, logging.root.level
+    module: Any = warnings
+    before = sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__, list(logging.root.handlers), logging.root.level
+    hooks = logging.Logger.callHandlers, logging.basicConfig, module._showwarnmsg_impl
+    logging.root.handlers = []
     voice.install(out=out, err=err)
     try:
         yield
     finally:
-        sys.stdout, sys.stderr, logging.root.handlers, warnings.showwarning, level = before
+        sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__, logging.root.handlers, level = before  # type: ignore[misc]
+        logging.Logger.callHandlers, logging.basicConfig, module._showwarnmsg_impl = hooks  # type: ignore[method-assign]
         logging.root.setLevel(level)
 
 
@@ -181,13 +186,86 @@ def test_record_travels_with_its_message_its_exception_and_what_is_plain_of_the_
 
 
 def test_warning_travels(heard: Heard) -> None:
-    with installed(heard.voice):
-        with warnings.catch_warnings():
-            warnings.showwarning = heard.voice._warn
+    with warnings.catch_warnings():
+        with installed(heard.voice):
+            warnings.showwarning = warnings._showwarning_orig  # type: ignore[attr-defined]  # pytest has its own
             warnings.simplefilter("always")
             warnings.warn("careful", RuntimeWarning, stacklevel=1)
         ((kind, _, text, category, filename, _),) = heard.items()
         assert (kind, text, category, filename) == (said.WARNING, "careful", "builtins.RuntimeWarning", __file__)
+
+
+class Kept(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())
+
+
+def messages(heard: Heard) -> list[str]:
+    return [item[2]["msg"] for item in heard.items()]
+
+
+def test_logging_looks_as_if_nobody_had_configured_it_and_can_be_configured(heard: Heard) -> None:
+    kept, logger = Kept(), logging.getLogger("tests.voice.configured")
+    with installed(heard.voice):
+        assert logging.getLogger().handlers == []
+        assert not logger.hasHandlers()
+        logging.warning("of the root")  # elsewhere this gives it a handler
+        assert messages(heard) == ["of the root"]
+        assert logging.getLogger().handlers == []
+        logging.basicConfig(handlers=[kept])
+        logger.warning("kept")
+        assert (kept.messages, messages(heard)) == (["kept"], [])
+        logging.root.handlers = []
+        logger.warning("heard")
+        assert (kept.messages, messages(heard)) == (["kept"], ["heard"])
+
+
+def test_a_librarys_own_handlers_do_not_keep_its_records(heard: Heard, capfd: pytest.CaptureFixture[str]) -> None:
+    kept, logger = Kept(), logging.getLogger("tests.voice.library")
+    null = logging.NullHandler()
+    with installed(heard.voice):
+        logger.addHandler(null)
+        logger.addHandler(kept)
+        logger.getChild("below").warning("both")
+        assert (kept.messages, messages(heard)) == (["both"], ["both"])
+        logger.propagate = False
+        logger.warning("its own")
+        assert (kept.messages, messages(heard)) == (["both", "its own"], [])
+        logger.propagate = True
+        logger.removeHandler(kept)
+        logger.removeHandler(null)
+    assert capfd.readouterr().err == "", "the handler of last resort has nothing to say"
+
+
+def test_standard_streams_look_like_pythons_own(heard: Heard) -> None:
+    with installed(heard.voice, out=True, err=True):
+        for stream, name, number in ((sys.stdout, "<stdout>", 1), (sys.stderr, "<stderr>", 2)):
+            assert isinstance(stream, io.TextIOWrapper)
+            assert isinstance(stream.buffer, io.BufferedIOBase)
+            assert (stream.name, stream.mode, stream.fileno(), stream.encoding) == (name, "w", number, "utf-8")
+            assert not stream.isatty()
+            assert stream.writable()
+            assert not stream.closed
+            stream.reconfigure(line_buffering=True)
+        assert sys.__stdout__ is sys.stdout
+        assert sys.__stderr__ is sys.stderr
+        heard.out.write(b"bytes\n")
+        assert heard.texts() == [b"bytes\n"]
+
+
+def test_warnings_can_be_caught_and_redirected_as_ever(heard: Heard) -> None:
+    with warnings.catch_warnings(), installed(heard.voice):
+        warnings.showwarning = warnings._showwarning_orig  # type: ignore[attr-defined]
+        warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.warn("caught", stacklevel=1)
+        assert [str(one.message) for one in caught] == ["caught"]
+        warnings.showwarning("shown", UserWarning, "x.py", 3)
+        assert [item[2] for item in heard.items()] == ["shown"]
 
 
 def test_what_is_said_while_somebody_sends_is_sent_later(heard: Heard, assigned: Assigned) -> None:

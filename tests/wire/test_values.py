@@ -72,31 +72,6 @@ def test_an_exception_comes_back_with_the_remote_traceback_as_its_cause() -> Non
     assert "KeyError: 'x'" in str(error.__cause__)
 
 
-class NeedsTwoError(Exception):
-    """Pickles, but does not unpickle: a common mistake."""
-
-    def __init__(self, left: int, right: int) -> None:
-        super().__init__(f"{left} and {right}")
-
-
-class HoldsLockError(Exception):
-    """Does not pickle at all."""
-
-    def __init__(self) -> None:
-        super().__init__("held")
-        self.lock = threading.Lock()
-
-
-@pytest.mark.parametrize(
-    ("error", "name"), [(NeedsTwoError(1, 2), "NeedsTwoError: 1 and 2"), (HoldsLockError(), "HoldsLockError: held")]
-)
-def test_an_exception_that_does_not_pickle_is_described(error: Exception, name: str) -> None:
-    _, received = load_outcome(dump_error("f", raised(error)))
-    assert isinstance(received, TaskError)
-    assert name in str(received)
-    assert "in raised" in str(received.__cause__)
-
-
 def test_verdicts_of_the_runtime_become_errors_that_tell_the_attempts() -> None:
     crashes = (Crash("alpha", 7, "was killed by SIGSEGV"), Crash("beta", 9, "exited with status 3"))
     _, error = load_outcome(Outcome(Verdict.CRASHED, b"f", crashes))
