@@ -89,6 +89,8 @@ class CoreConfig:
     straggler_ratio: float = 2.0
     """And it is waited for so many times as long as others of its kind have taken."""
     cancel_grace_s: float = CANCEL_GRACE_S
+    code_bytes_max: int = 16 << 20
+    """A node looks for code that no task needs any more when it has got so much since it looked last."""
     remembered_crashes_max: int = 1024
     """Paths of crashed tasks that a node remembers."""
 

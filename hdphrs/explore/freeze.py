@@ -19,6 +19,7 @@ from hdphrs.protocol.cancelling import Cancelling, _Stopping
 from hdphrs.protocol.code import CodeStore
 from hdphrs.protocol.flow import Flow
 from hdphrs.protocol.foresight import Foresight
+from hdphrs.protocol.forgetting import Forgetting
 from hdphrs.protocol.homes import Homes
 from hdphrs.protocol.intake import Intake
 from hdphrs.protocol.leaving import Leaving
@@ -241,7 +242,11 @@ ROLES: dict[str, tuple[type, _Role]] = {
         _Role({"_stopping": codec(dict[tuple[TaskRef, int], _Stopping])}, frozenset({"_grace_s", "_schedulers"})),
     ),
     "limits": (Limits, _Role({"_running": codec(dict[tuple[TaskRef, int], _Running])}, frozenset())),
-    "code": (CodeStore, _Role({}, frozenset({"_data", "_given"}))),  # tasks of a search need no code
+    "code": (  # tasks of a search need no code
+        CodeStore,
+        _Role({}, frozenset({"_bytes_max", "_codes", "_given", "_bytes", "_look_at"})),
+    ),
+    "forgetting": (Forgetting, _between("pool supervisor schedulers victim reruns code")),
     "homes": (Homes, _between("me members choose pool supervisor code say")),
     "intake": (Intake, _between("me members pool supervisor schedulers thief pieces reruns homes counters say")),
     "unwanted": (

@@ -170,6 +170,8 @@ class Host:
         match effect:
             case fx.Teach(origin, digest):
                 self.schedulers[origin].codes.add(digest)
+            case fx.Unlearn(origin, digest):
+                self.schedulers[origin].codes.discard(digest)
             case fx.Start(origin, sparks):
                 scheduler = self.schedulers[origin]
                 assert scheduler.hungry, f"scheduler {origin} did not ask for work"

@@ -40,6 +40,7 @@ from hdphrs.protocol.events import (
     Kept,
     Learned,
     Placed,
+    Released,
     SchedulerUp,
 )
 from hdphrs.protocol.tasks import NodeId, Origin, Outcome, Payload, Piece, Spark, TaskRef
@@ -117,6 +118,10 @@ class Crew:
     def teach(self, origin: Origin, digest: bytes, data: Payload) -> None:
         """Effect `Teach`."""
         self._post(self._schedulers[origin], [local.CODE, digest, data])
+
+    def unlearn(self, origin: Origin, digest: bytes) -> None:
+        """Effect `Unlearn`."""
+        self._post(self._schedulers[origin], [local.FORGET, digest])
 
     def start(self, origin: Origin, sparks: Sequence[Spark]) -> None:
         """Effect `Start`."""
@@ -483,7 +488,9 @@ def understand(origin: Origin, message: list[Any]) -> Event:
         case [local.EXPORT, items]:
             return Exported(origin, tuple([(slot, local.task_of(task)) for slot, task in items]))
         case [local.CODE, digest, data]:
-            return Learned(digest, data)
+            return Learned(digest, data, origin)
+        case [local.RELEASE, digests]:
+            return Released(origin, tuple(digests))
         case [local.CANCEL, slots]:
             return Cancelled(origin, tuple(slots))
         case [local.PLACE, slot, node, task]:

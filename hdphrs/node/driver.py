@@ -59,6 +59,7 @@ class Schedulers(Protocol):
     """What the driver needs of the schedulers."""
 
     def teach(self, origin: Origin, digest: bytes, data: Payload) -> None: ...
+    def unlearn(self, origin: Origin, digest: bytes) -> None: ...
     def start(self, origin: Origin, sparks: Sequence[Spark]) -> None: ...
     def deliver(self, origin: Origin, slot: int, outcome: Outcome) -> None: ...
     def demand(self, wanted: bool) -> None: ...
@@ -263,6 +264,8 @@ class Driver:
                 self._schedulers.start(scheduler, sparks)
             case fx.Teach(scheduler, digest, data):
                 self._schedulers.teach(scheduler, digest, data)
+            case fx.Unlearn(scheduler, digest):
+                self._schedulers.unlearn(scheduler, digest)
             case fx.Demand(wanted):
                 self._schedulers.demand(wanted)
             case fx.Send(to, message):

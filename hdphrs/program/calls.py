@@ -77,7 +77,7 @@ _PATH, _PAYLOAD = _FIELDS.index("path"), _FIELDS.index("payload")
 class Kind(Expectation):
     """Calls of one function, which are expected to take equally long."""
 
-    __slots__ = ("_packed", "chance", "code", "function", "name", "solitary", "supervised", "whole")
+    __slots__ = ("__weakref__", "_packed", "chance", "code", "function", "name", "solitary", "supervised", "whole")
 
     def __init__(
         self, name: str, code: bytes, function: bytes, supervised: bool, chance: bytes, *, alone: bool = False

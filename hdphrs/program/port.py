@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from hdphrs.api import seeds
 from hdphrs.api.future import AWAY, DONE, FAILED, Future, is_outcome, name_of, unfold
@@ -32,7 +33,7 @@ from hdphrs.protocol.tasks import FAIR, KEEN, ROOT, NodeId, Task
 from hdphrs.room import start_thread
 from hdphrs.wire import local
 from hdphrs.wire.bundle import SMALL, WHOLE_BYTES_MIN
-from hdphrs.wire.code import CodeBook
+from hdphrs.wire.code import INLINE_BYTES_MAX, CodeBook, Digest
 from hdphrs.wire.items import pack_task
 from hdphrs.wire.values import arguments_of, dump_arguments, load_packed
 
@@ -53,7 +54,8 @@ CLOSED = (
 )
 
 KINDS_MAX = 1024
-"""Kinds of calls that are remembered."""
+KINDS_BYTES_MAX = 16 << 20
+"""Kinds of calls that are remembered, and the code of these."""
 
 
 class _Bell:
@@ -96,9 +98,11 @@ class ProgramPort:
         self._listener = Listener()
         self._waiters = Waiters(self._lock)
         self._calls = Calls(self._lock, self._waiters.fill, self._listener)
-        self._sender = Sender(link, self._calls, self._listener, self._tidy, self._lose)
         self._book = CodeBook(lambda digest, data: self._sender.post([local.CODE, digest, data]))
+        self._sender = Sender(link, self._calls, self._listener, self._book.released, self._tidy, self._lose)
         self._kinds: dict[tuple[bytes, bytes, bool], Kind] = {}
+        self._kinds_bytes = 0
+        self._large_kinds: WeakValueDictionary[tuple[bytes, bytes, bool], Kind] = WeakValueDictionary()
         self._is_disturbed = False
         """A signal handler has raised in the midst of something."""
         self._reader = Reader(
@@ -341,14 +345,24 @@ class ProgramPort:
     def _kind_of(self, function: Callable[..., Any], supervised: bool) -> Kind:
         code, data = self._book.known_code_of(function) or self._book.code_of(name_of(function), function)
         inline = b"" if code else data
-        kind = self._kinds.get((code, inline, supervised))
+        key = code, inline, supervised
+        kind = self._kinds.get(key) or self._large_kinds.get(key)
         if kind is None:
-            if len(self._kinds) >= KINDS_MAX:
-                self._kinds.clear()
-            kind = self._kinds[code, inline, supervised] = Kind(
-                name_of(function), code, inline, supervised, self._book.chance
-            )
+            kind = Kind(name_of(function), code, inline, supervised, self._book.chance)
+            self._remember(kind, code.size if isinstance(code, Digest) else len(inline))
         return kind
+
+    def _remember(self, kind: Kind, size: int) -> None:
+        """Calls of the same function are of the same kind; a large function is not kept for that alone."""
+        key = kind.code, kind.function, kind.supervised
+        if size > INLINE_BYTES_MAX:
+            self._large_kinds[key] = kind
+            return
+        if len(self._kinds) >= KINDS_MAX or self._kinds_bytes > KINDS_BYTES_MAX:
+            self._kinds.clear()
+            self._kinds_bytes = 0
+        self._kinds[key] = kind
+        self._kinds_bytes += size
 
     def _encode(
         self,

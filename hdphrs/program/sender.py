@@ -32,12 +32,14 @@ class Sender:
         link: local.Link,
         calls: Calls,
         listener: Listener,
+        released: Callable[[], list[bytes]],
         tidy: Callable[[], None],
         lose: Callable[[], None],
     ) -> None:
         """`calls` are sent when there is room for them, and what the `listener` wants to hear, when that changes.
 
         Args:
+            released: the digests of code that is not needed any more.
             tidy: called whenever the thread is woken: for what no signal handler may interrupt.
             lose: called if this process has no link any more; that the other end is gone, the receiver sees.
         """
@@ -45,6 +47,7 @@ class Sender:
         self._link = link
         self._calls = calls
         self._listener = listener
+        self._released = released
         self._tidy = tidy
         self._posted: deque[list[Any]] = deque()
         self._bell: SimpleQueue[None] = SimpleQueue()
@@ -103,6 +106,7 @@ class Sender:
         while not self._ended.is_set():
             self._sleep()
             self._tidy()
+            released = self._released()
             # In this order: nothing overtakes its code, nor a cancellation what it cancels.
             exported = list(self._calls.take(BATCH_MAX))
             posted = []
@@ -110,6 +114,8 @@ class Sender:
                 while True:
                     posted.append(self._posted.popleft())
             messages = list(_together(posted, exported))
+            if released:
+                messages.append([local.RELEASE, released])
             wanted = self._listener.wanted()
             if wanted is not None:
                 messages.insert(0, wanted)

@@ -25,6 +25,15 @@ class Teach:
 
 
 @dataclass(frozen=True, slots=True)
+class Unlearn:
+    """Have a scheduler let go of the code behind a digest, which it answers with `Released`.  It holds no task that
+    needs it, and is given it again before the next one that does."""
+
+    scheduler: Origin
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Start:
     """Hand tasks to a hungry scheduler, oldest first."""
 
@@ -119,6 +128,7 @@ class Halt:
 Effect = (
     Send
     | Teach
+    | Unlearn
     | Start
     | Deliver
     | Demand

@@ -36,14 +36,14 @@ from hdphrs.wire.bundle import (
     share_of,
     unpack_answer,
 )
-from hdphrs.wire.code import CodeBook
+from hdphrs.wire.code import INLINE_BYTES_MAX, CodeBook
 from hdphrs.wire.items import unpack_outcome
 from hdphrs.wire.page import NOTHING, Reading, label
 from hdphrs.wire.values import dump_arguments
 
 Taken = list[tuple[Future[Any], Callable[..., Any]]]
 
-KINDS_MAX: Final = 1024
+KINDS_MAX: Final = 256
 """Functions of which it is remembered how long they take."""
 
 
@@ -205,11 +205,15 @@ class Gatherer:
             kind = self._book.code_of(name_of(function), function)
         except CannotTravelError:
             return None  # its export says so
-        expected = self._expected.get(kind)
+        digest, data = kind
+        if len(data) > INLINE_BYTES_MAX:
+            return None
+        key = bytes(digest), data  # another object, that keeps nothing registered
+        expected = self._expected.get(key)
         if expected is None:
             if len(self._expected) >= KINDS_MAX:
                 self._expected.clear()
-            expected = self._expected[kind] = Expectation()
+            expected = self._expected[key] = Expectation()
         return expected
 
     def _units(

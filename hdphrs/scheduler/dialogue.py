@@ -7,13 +7,12 @@ the link (`mail.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from time import perf_counter
 
 from hdphrs.api import future as fast
 from hdphrs.api.places import Roster
 from hdphrs.lookout import look_out_s
-from hdphrs.protocol.tasks import Outcome, Payload
+from hdphrs.protocol.tasks import Outcome
 from hdphrs.scheduler.answers import COST, Answers
 from hdphrs.scheduler.bundles import Bundles, assigned
 from hdphrs.scheduler.end import flush_streams, leave
@@ -30,6 +29,7 @@ from hdphrs.scheduler.timers import Timers
 from hdphrs.scheduler.voice import Voice
 from hdphrs.scheduler.waiting import Waiting
 from hdphrs.wire import local
+from hdphrs.wire.code import CodeBook, CodeShelf
 from hdphrs.wire.said import WANTED
 from hdphrs.wire.settings import usable_cores
 
@@ -53,13 +53,14 @@ class Dialogue:
         timers: Timers,
         meter: Meter,
         strands: Strands | None,
-        teach: Callable[[bytes, Payload], None],
+        book: CodeBook,
+        shelf: CodeShelf,
         imports: Imports,
         finds: Finds,
         voice: Voice,
         roster: Roster,
     ) -> None:
-        """Who has something to say, and whom something may be said to; `teach` takes code that arrives."""
+        """Who has something to say, and whom something may be said to."""
         self._mail = mail
         self._exporter = exporter
         self._habits = habits
@@ -71,7 +72,8 @@ class Dialogue:
         self._timers = timers
         self._meter = meter
         self._strands = strands
-        self._teach = teach
+        self._book = book
+        self._shelf = shelf
         self._imports = imports
         self._finds = finds
         self._voice = voice
@@ -105,11 +107,15 @@ class Dialogue:
         hunger = self._hunger(ahead) if hungry and (not self.is_hungry or (self._ahead and not ahead)) else []
         said = self._voice.finish() if answers or parts else self._voice.gathered()
         if said or parts or answers or hunger:
-            self._mail.tell(*said, *self._keeper.gathered(), *parts, *answers, *hunger)
+            self._mail.tell(*said, *self._keeper.gathered(), *parts, *answers, *hunger, *self._released())
         else:
             self._keeper.send()
         if answers:
             flush_streams()
+
+    def _released(self) -> list[list[object]]:
+        released = self._book.released()
+        return [[local.RELEASE, released]] if released else []
 
     def _hunger(self, ahead: bool) -> list[list[object]]:
         how = local.AGAIN if self.is_hungry else local.AHEAD if ahead else local.NOW
@@ -145,7 +151,10 @@ class Dialogue:
                     self._stopper.stop_copies(copies)
                     self._waiting.wake_all()
                 case [local.CODE, digest, data]:
-                    self._teach(digest, data)
+                    self._shelf.teach(digest, data)
+                case [local.FORGET, digest]:
+                    self._shelf.forget(digest)
+                    self._mail.tell(*self._released())
                 case [local.NODES, nodes]:
                     self._roster.hear(nodes)
                     self._keeper.nodes = len(nodes)

@@ -137,6 +137,11 @@ class Crew:
         scheduler = self.schedulers[effect.scheduler]
         self._mail(scheduler, scheduler.learn_code, effect.digest)
 
+    def unlearn(self, effect: fx.Unlearn) -> None:
+        """Effect `Unlearn`."""
+        scheduler = self.schedulers[effect.scheduler]
+        self._mail(scheduler, scheduler.forget_code, effect.digest)
+
     def start(self, effect: fx.Start) -> None:
         """Effect `Start`."""
         scheduler = self.schedulers.get(effect.scheduler)

@@ -106,7 +106,13 @@ class Scheduler:
 
     def learn_code(self, digest: bytes) -> None:
         """`Teach`."""
-        self._exporter.known.add(digest)
+        if digest in self._exporter.taught:
+            raise Wrong(f"scheduler {self._host.node}.{self.origin} is taught what it knows")
+        self._exporter.taught[digest] = None
+
+    def forget_code(self, digest: bytes) -> None:
+        """`Unlearn`."""
+        self._exporter.forget_code(digest)
 
     def learn_nodes(self, nodes: list[NodeId]) -> None:
         """Who is alive."""
@@ -302,7 +308,7 @@ class Scheduler:
 
     def _begin(self, spark: Spark) -> Stack:
         number = number_of(spark.task)
-        if spark.task.code not in self._exporter.known:
+        if spark.task.code not in self._exporter.taught:
             raise Wrong(f"{spark.ref} is started on {self._host.node}.{self.origin}, which does not have its code")
         if self._results:
             self._pass_on(number)
@@ -423,6 +429,7 @@ class Scheduler:
             self._flush()
             return
         self._hungry = True
+        self._exporter.release_code()
         hungry = ev.Hungry(self.origin, self._cluster.drawn.room)
         if self._results:
             results, self._results = self._results, []

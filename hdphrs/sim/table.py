@@ -67,7 +67,7 @@ WANTED: dict[str, tuple[str, ...]] = {
     "messages": (
         *("FISH", "NOWORK", "SCHEDULE", "REQ", "AUTH", "DENIED", "OBSOLETE", "ACK", "RESULT", "PUSH", "PURGE"),
         *("CANCEL",),
-        *("LEAVING", "NOTED", "BYE", "KEEP", "RECALL", "RECALLED", "ORPHANS", "AWAIT", "GONE", "CODE"),
+        *("LEAVING", "NOTED", "BYE", "KEEP", "RECALL", "RECALLED", "ORPHANS", "AWAIT", "GONE", "CODE", "FORGET"),
         *("WELCOME", "JOINED", "SUSPECT", "DEADNODE", "TERM", "TERMACK"),
     ),
 }

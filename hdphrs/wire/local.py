@@ -68,6 +68,8 @@ HEARD: Final = 34  # [HEARD]: to the program, of CANCEL: a thread that reads loo
 CLOSED: Final = 37  # [CLOSED, topic]: what is found in this search takes down who unpickles it
 QUIT: Final = 12  # [QUIT]
 STOP: Final = 18  # [STOP, [[ref, replica], ...]]: nobody wants these any more
+FORGET: Final = 38  # [FORGET, digest]: to a scheduler, of code; and to the node:
+RELEASE: Final = 39  # [RELEASE, [digest, ...]]: no more tasks come by these; once for each CODE, either way
 FAILED: Final = 13  # [FAILED, sentence]: the run cannot begin, or is over
 
 NOW: Final = 0
