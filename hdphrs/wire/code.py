@@ -36,7 +36,7 @@ import sys
 import threading
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 from types import FunctionType
@@ -47,12 +47,11 @@ import msgpack
 from hdphrs.errors import CannotTravelError
 from hdphrs.protocol.tasks import Payload
 from hdphrs.wire import values
-from hdphrs.wire.bulk import bulk_of
 from hdphrs.wire.capture import Watch, is_constant
-from hdphrs.wire.pickling import Cached, dumps, loads
+from hdphrs.wire.pickling import Cached, dump_parts, dumps, loads
 from hdphrs.wire.search_path import extend_path
 from hdphrs.wire.signals import came_between
-from hdphrs.wire.values import arguments_of, dump_arguments, load_call, load_payload, reason, too_large
+from hdphrs.wire.values import arguments_of, dump_arguments, load_call, load_payload, reason, too_large, with_function
 
 
 class Claim:
@@ -271,32 +270,39 @@ class CodeBook:
         try:
             if is_watchable(function):
                 watch = Watch(function)  # before pickling, so that a change in between is noticed
-            data = dumps(function)
+            data, buffers = dump_parts(function)
+            size = len(data) + sum(map(len, buffers))
+            is_large = size > INLINE_BYTES_MAX
+            if buffers and not (is_large and watch is not None):
+                data, buffers = dumps(function), []
         except BaseException as error:
             if came_between(error):
                 raise
             raise CannotTravelError(f"the function of task {name} does not pickle: {reason(error)}") from error
-        if len(data) > values.PAYLOAD_BYTES_MAX:
-            raise too_large(f"the function of task {name}, with what it captures, is", len(data))
+        if size > values.PAYLOAD_BYTES_MAX:
+            raise too_large(f"the function of task {name}, with what it captures, is", size)
         if watch is None:
             return INLINE, _with_path(data)
         versions = 0 if known is None else known.versions
-        is_large = len(data) > INLINE_BYTES_MAX
         digest = INLINE
         if is_large or _is_named(function):
-            candidate = blake2b(data, digest_size=16).digest()
+            hashed = blake2b(data, digest_size=16)
+            for buffer in buffers:
+                hashed.update(buffer)
+            candidate = hashed.digest()
             registered = self._registered(candidate)
             if registered is None and (is_large or versions < VERSIONS_MAX):
                 versions += 1
-                registered = self._publish(candidate, data)
+                registered = self._publish(candidate, data, buffers)
             digest = registered or INLINE
         if not digest:
             data = _with_path(data)
-        self._remember(function, watch, digest, b"" if digest or is_large else data, versions, len(data))
+        self._remember(function, watch, digest, b"" if digest or is_large else data, versions, size)
         return digest, b"" if digest else data
 
-    def _publish(self, digest: bytes, data: bytes) -> Digest:
-        packed = bulk_of(msgpack.packb([self.recursion_limit or sys.getrecursionlimit(), sys.path, data]))
+    def _publish(self, digest: bytes, data: bytes, buffers: Sequence[memoryview]) -> Digest:
+        where = msgpack.packb([self.recursion_limit or sys.getrecursionlimit(), sys.path])
+        packed = with_function(where, data, buffers)
         with self._registering:
             registered = self._registered(digest)
             if registered is None:
@@ -385,16 +391,20 @@ class CodeShelf:
             raise CannotTravelError(f"task {name} does not unpickle here: {reason(error)}") from error
 
     def _unpack(self, digest: bytes) -> Callable[..., Any]:
-        limit, path, data = msgpack.unpackb(bytes(self._taught[digest]))
-        self._book.recursion_limit = max(self._book.recursion_limit, limit)
-        # A spawned call takes three frames (function, get, and the C stack's counter) where a plain one takes one.
-        sys.setrecursionlimit(max(sys.getrecursionlimit(), 3 * limit + 1000))
-        extend_path(path)
-        function: Callable[..., Any] = loads(data)
+        function: Callable[..., Any]
+        _, function = load_call(self._taught[digest], self._prepare)
         self._book.adopt(function, self._digests[digest])
         self._functions[digest] = function
         del self._taught[digest]  # not before: a second attempt must meet the same error as the first
         return function
+
+    def _prepare(self, where: bytes) -> None:
+        """Let this process find what the function refers to, and recurse as deeply as the program."""
+        limit, path = msgpack.unpackb(where)
+        self._book.recursion_limit = max(self._book.recursion_limit, limit)
+        # A spawned call takes three frames (function, get, and the C stack's counter) where a plain one takes one.
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), 3 * limit + 1000))
+        extend_path(path)
 
     def _inline_function(self, data: bytes) -> Callable[..., Any]:
         function = self._inline.get(data)
