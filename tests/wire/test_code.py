@@ -36,8 +36,9 @@ class Pair:
     def send(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[bytes, Any]:
         """Encode, decode and call: (digest, value)."""
         digest, payload = self.book.encode("f", function, args, kwargs)
+        digest = bytes(digest)  # as it travels
         if digest and digest not in self.taught:
-            self.taught.add(bytes(digest))
+            self.taught.add(digest)
             self.shelf.teach(digest, self.registered[digest])
         called, positional, keywords = self.shelf.decode("f", digest, payload)
         return digest, called(*positional, **keywords)
