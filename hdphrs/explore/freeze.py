@@ -17,6 +17,7 @@ from hdphrs.explore.codec import ATOM, Codec, NextId, Renaming, codec, fields_of
 from hdphrs.explore.host import Host, Scheduler
 from hdphrs.protocol.cancelling import Cancelling, _Stopping
 from hdphrs.protocol.code import CodeStore
+from hdphrs.protocol.fairness import Fairness
 from hdphrs.protocol.flow import Flow
 from hdphrs.protocol.foresight import Foresight
 from hdphrs.protocol.forgetting import Forgetting
@@ -35,7 +36,7 @@ from hdphrs.protocol.recovery import Recovery
 from hdphrs.protocol.reruns import Reruns
 from hdphrs.protocol.retained import Copy, Retained
 from hdphrs.protocol.schedulers import Schedulers, _Scheduler
-from hdphrs.protocol.sparkpool import Sparkpool
+from hdphrs.protocol.sparkpool import Sparkpool, _Lane
 from hdphrs.protocol.stragglers import Stragglers, _Ended
 from hdphrs.protocol.supervisor import InTransition, Record, Supervisor
 from hdphrs.protocol.tasks import (
@@ -104,7 +105,17 @@ ROLES: dict[str, tuple[type, _Role]] = {
             frozenset({"me"}),
         ),
     ),
-    "pool": (Sparkpool, _Role({"_sparks": codec(deque[Spark]), "_threads": codec(deque[Spark])}, frozenset())),
+    "pool": (
+        Sparkpool,
+        _Role(
+            {"_lanes": codec(dict[int, _Lane]), "_threads": codec(deque[Spark]), "_stealable": ATOM},
+            frozenset({"arrivals"}),
+        ),
+    ),
+    "fairness": (  # no search has it
+        Fairness,
+        _Role({}, frozenset({"_fair_s", "_pool", "_schedulers", "_code", "_counters", "_due_s", "_started", "_seen"})),
+    ),
     "supervisor": (
         Supervisor,
         _Role(

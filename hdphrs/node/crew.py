@@ -142,6 +142,17 @@ class Crew:
         for serial, spark in enumerate(sparks, first):
             scheduler.hand(serial, spark)
 
+    def start_first(self, origin: Origin, sparks: Sequence[Spark]) -> None:
+        """Effect `Start` before what runs: its helper thread is asked to look."""
+        scheduler = self._schedulers[origin]
+        serials = range(self._next_serial, self._next_serial + len(sparks))
+        self._next_serial += len(sparks)
+        numbered = list(zip(serials, sparks, strict=True))
+        self._post(scheduler, [local.START, [[serial, pack_spark(spark)] for serial, spark in numbered], True])
+        for serial, spark in numbered:
+            scheduler.hand(serial, spark)
+        scheduler.is_asked = True
+
     def start_ahead(self, origin: Origin, ref: TaskRef, spark: list[Any]) -> None:
         """The effect `Start` with this one spark, packed, is sure to come next."""
         self._started = ref
@@ -168,7 +179,7 @@ class Crew:
         scheduler = self._schedulers[origin]
         self._post(scheduler, [local.STOP, [[list(ref), replica] for ref, replica in copies]])
         scheduler.unwanted.update(copies)
-        scheduler.stopped = True
+        scheduler.is_asked = True
         scheduler.begin()
 
     def replace(self, origin: Origin, copies: Sequence[tuple[TaskRef, int]]) -> None:
@@ -242,8 +253,8 @@ class Crew:
         self._hunger.sent()
         for scheduler in self._unsent:
             scheduler.link.flush()
-            if scheduler.stopped:
-                scheduler.stopped = False
+            if scheduler.is_asked:
+                scheduler.is_asked = False
                 scheduler.ask(LOOK)
         self._unsent.clear()
 

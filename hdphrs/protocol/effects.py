@@ -35,10 +35,13 @@ class Unlearn:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Hand tasks to a hungry scheduler, oldest first."""
+    """Hand tasks to a hungry scheduler, oldest first; or one to a busy scheduler, which runs it before it goes on with
+    what runs there, at the next spawn of that."""
 
     scheduler: Origin
     sparks: tuple[Spark, ...]
+    first: bool = False
+    """Whether it is the latter."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ from hdphrs.protocol.cancelling import Cancelling
 from hdphrs.protocol.code import CodeStore, party
 from hdphrs.protocol.counters import COUNTERS, Counters
 from hdphrs.protocol.effects import Effect, Halt, Send, StopSchedulers
+from hdphrs.protocol.fairness import Fairness
 from hdphrs.protocol.flow import Flow
 from hdphrs.protocol.foresight import Foresight
 from hdphrs.protocol.forgetting import Forgetting
@@ -153,6 +154,7 @@ class Node:
             members, supervisor, schedulers, thief, victim, leaving, code, orphans, reruns, unwanted, outcomes, counters
         )
         self.forgetting: Forgetting = Forgetting(pool, supervisor, schedulers, victim, reruns, code)
+        self.fairness: Fairness = Fairness(self._config, pool, schedulers, code, counters)
         self.foresight: Foresight = Foresight(members, supervisor, schedulers, leaving, code, pieces)
         self.flow: Flow = Flow(
             members,
@@ -179,6 +181,8 @@ class Node:
         effects = self._dispatch(event, now)
         if self._awaited is None and self.me is not None and not (effects and _ends(effects)):
             effects += self.flow.settle(now, insist=isinstance(event, _BRINGS))
+            if self._config.fair_s and not (effects and _ends(effects)):
+                effects += self.fairness.settle(now, leaving=self.leaving.under_way)
         self._over = bool(effects) and _ends(effects)
         return effects
 
@@ -199,7 +203,15 @@ class Node:
         if self.me is None or self._over or self._awaited is not None:
             return None
         earliest: float | None = None
-        for role in (self.victim, self.thief, self.leaving, self.stragglers, self.cancelling, self.limits):
+        for role in (
+            self.victim,
+            self.thief,
+            self.leaving,
+            self.stragglers,
+            self.cancelling,
+            self.limits,
+            self.fairness,
+        ):
             deadline = role.next_deadline()
             if deadline is not None and (earliest is None or deadline < earliest):
                 earliest = deadline
@@ -224,6 +236,7 @@ class Node:
     def _dispatch(self, event: ev.Event, now: float) -> list[Effect]:
         match event:
             case ev.Finished(scheduler, results):
+                self.fairness.stir()
                 return self.outcomes.on_finished(scheduler, results)
             case ev.Hungry(scheduler, room):
                 self.schedulers.starve(scheduler, room)

@@ -19,7 +19,7 @@ from hdphrs.api.options import options_of, use
 from hdphrs.api.places import Roster
 from hdphrs.errors import CannotTravelError
 from hdphrs.protocol.tasks import Outcome, Task, Verdict
-from hdphrs.scheduler.assigned import Assigned, path_of
+from hdphrs.scheduler.assigned import Assigned, path_of, root_of
 from hdphrs.scheduler.note import plain
 from hdphrs.scheduler.pace import WORTH_S
 from hdphrs.scheduler.reuse import Fill
@@ -88,7 +88,14 @@ class Away:
         assert self.task is not None
         assert self.calls is not None
         bundle = self.task
-        return Task(bundle.name, self.calls.path(place), bundle.code, self.calls.payload(place), bundle.supervised)
+        return Task(
+            bundle.name,
+            self.calls.path(place),
+            bundle.code,
+            self.calls.payload(place),
+            bundle.supervised,
+            priority=bundle.priority,
+        )
 
     def _label(self, place: int) -> bytes:
         """That of the value of one of the calls."""
@@ -264,7 +271,14 @@ class Gatherer:
             parent, [future._index for future in futures], b"" if code else data, self._book.chance, arguments
         )
         supervised = self._reliable if first.supervised is None else first.supervised
-        task = Task(name_of(function), bundle_path(parent, first._index), code, pack_calls(calls), supervised)
+        task = Task(
+            name_of(function),
+            bundle_path(parent, first._index),
+            code,
+            pack_calls(calls),
+            supervised,
+            priority=root_of(first).assigned.spark.task.priority,
+        )
         return Away(futures, expected, task, calls)
 
 

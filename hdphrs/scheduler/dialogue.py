@@ -82,6 +82,8 @@ class Dialogue:
         """The node knows that there is room for more tasks here."""
         self._ahead = False
         """It has been told in time: something runs here yet."""
+        self.first: int = 0
+        """So many of the youngest in the deque are to be run before what runs."""
         self._reported = 0
         """How many own sparks have been run that the node has been told of."""
         self._read_s = 0.0
@@ -146,6 +148,9 @@ class Dialogue:
                     self.is_hungry = False
                     # Behind what waits already: it has been asked for ahead, again and again, and must not starve that.
                     fast.sparks.extendleft([assigned(serial, local.spark_of(spark)) for serial, spark in sparks])
+                case [local.START, sparks, _]:
+                    fast.sparks.extend([assigned(serial, local.spark_of(spark)) for serial, spark in sparks])
+                    self.first += len(sparks)
                 case [local.STOP, copies]:
                     self.is_hungry = False  # as with DELIVER
                     self._stopper.stop_copies(copies)

@@ -21,7 +21,7 @@ from hdphrs.api.places import Roster
 from hdphrs.errors import Cancelled, CannotTravelError, UsageError
 from hdphrs.protocol.pieces import check_of
 from hdphrs.protocol.tasks import FAIR, KEEN, NodeId, Outcome, Task
-from hdphrs.scheduler.assigned import Assigned, is_below, path_of
+from hdphrs.scheduler.assigned import Assigned, is_below, path_of, root_of
 from hdphrs.scheduler.away import Away, Gatherer, Taken
 from hdphrs.scheduler.note import plain
 from hdphrs.scheduler.pace import EXPORT_MAX, Pace
@@ -147,14 +147,21 @@ class Exporter:
     def _encode_lone(self, future: Future[Any], function: Callable[..., Any]) -> Task | None:
         """The task of a spark that leaves alone; None if it cannot, and its future is full of that."""
         try:
-            return self._encode(function, future._content, path_of(future), future.supervised)
+            priority = root_of(future).assigned.spark.task.priority
+            return self._encode(function, future._content, path_of(future), future.supervised, priority)
         except (CannotTravelError, UsageError) as error:
             future._content = error
             future._status = FAILED
             return None
 
     def place(
-        self, node: NodeId, function: Callable[..., Any], args: tuple[Any, ...], path: bytes, supervised: bool | None
+        self,
+        node: NodeId,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        path: bytes,
+        supervised: bool | None,
+        priority: int,
     ) -> Future[Any]:
         """Send a thread to a node.
 
@@ -162,7 +169,7 @@ class Exporter:
             CannotTravelError: function or arguments do not pickle.
         """
         with self._exclusive:
-            task = self._encode(function, args, path, supervised, is_placed=True)
+            task = self._encode(function, args, path, supervised, priority, is_placed=True)
             future: Future[Any] = Future()
             future._function = None
             self._tell([local.PLACE, self._send_away(Away([future], None), task), node, pack_task(task)])
@@ -280,6 +287,7 @@ class Exporter:
         args: tuple[Any, ...],
         path: bytes,
         supervised: bool | None,
+        inherited: int,
         *,
         is_placed: bool = False,
     ) -> Task:
@@ -288,7 +296,7 @@ class Exporter:
         code, payload = self._book.encode(name, function, args, kwargs)
         supervised = self._reliable if supervised is None else supervised
         memo = self._memo(function, code, payload, args, kwargs, path)
-        options = options_of_task(function, self._roster, is_placed=is_placed)
+        options = options_of_task(function, self._roster, inherited, is_placed=is_placed)
         return Task(name, path, code, payload, supervised, memo, *options)
 
     def _memo(

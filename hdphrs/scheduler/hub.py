@@ -161,7 +161,7 @@ class Hub:
             self._bundles,
             self._habits,
             self._dialogue.flush,
-            turn.end,
+            turn,
             self._somebody_idles,
             looks=reliable,
         )
@@ -210,7 +210,9 @@ class Hub:
                 waiting.look()
             if timers.calls:
                 timers.fire()
-            if stacks.ready:
+            if self._dialogue.first:
+                self._dialogue.first -= 1
+            elif stacks.ready:
                 self._dialogue.flush()
                 if not stacks.go_on():
                     return
@@ -291,7 +293,7 @@ class Hub:
             self._timers.fire()
         if self._line.demand and fast.sparks:
             self._exporter.export()
-        return bool(self._stacks.ready or self._waiting.in_place)
+        return bool(self._stacks.ready or self._waiting.in_place or self._dialogue.first)
 
     def _look_ahead(self, call: Call) -> None:
         """Half of a bundle is done: if it will soon be over, and nothing else is here, say so; or look again later."""

@@ -19,7 +19,7 @@ from hdphrs.api.seeds import beside
 from hdphrs.errors import UsageError
 from hdphrs.protocol.paths import child_path
 from hdphrs.protocol.tasks import NodeId
-from hdphrs.scheduler.assigned import path_of
+from hdphrs.scheduler.assigned import path_of, root_of
 from hdphrs.scheduler.dialogue import Dialogue
 from hdphrs.scheduler.export import Exporter
 from hdphrs.scheduler.finds import Finds
@@ -93,7 +93,8 @@ class TaskPort:
         path = child_path(path_of(parent), parent._spawned)
         future = self._finished_before(path, function, args)
         if future is None:
-            future = self._exporter.place(node, function, args, path, supervised)
+            priority = root_of(parent).assigned.spark.task.priority
+            future = self._exporter.place(node, function, args, path, supervised, priority)
             future._parent = parent
             if self._strands is not None:
                 self._strands.spawned(future)

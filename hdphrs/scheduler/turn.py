@@ -123,7 +123,7 @@ class Turn:
             self.mark()
             self._dialogue.receive(block=False)
             self._waiting.look()
-        if self._stacks.ready:
+        if self._stacks.ready or self._dialogue.first:
             self._stacks.ready.append(getcurrent())
             self.suspend()
             self._stopper.check()
@@ -134,6 +134,10 @@ class Turn:
         runs_s = 0.0 if self._meter.account is None else perf_counter() - self._meter.stack_since_s
         if not self._stacks.aside or runs_s < TURN_S:
             return False
+        self.interrupt()
+        return True
+
+    def interrupt(self) -> None:
+        """In the helper thread: others are to have the core at the next spawn of what runs."""
         self.is_over = True
         self._line.again()
-        return True

@@ -316,6 +316,7 @@ def _config(drawn: Draw, program: Program) -> CoreConfig:
         piece_cost_s=drawn.piece_cost_us / 1e6,
         pieces_bytes_max=drawn.pieces_bytes_max,
         code_bytes_max=drawn.code_bytes_max,
+        fair_s=drawn.fair_us / 1e6,
         cancel_grace_s=drawn.cost_us / 1e6,
         speculate=bool(drawn.speculate),
         straggler_s=drawn.cost_us / 1e6,

@@ -50,6 +50,7 @@ _OFF = {
     "abrupt": 0,
     "pieces_bytes_max": 0,
     "code_bytes_max": 32 << 20,
+    "fair_us": 0,
     "sampled_pct": 100,
     "rounds": 1,
     "payload_bytes": 4,

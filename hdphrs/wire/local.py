@@ -57,7 +57,7 @@ IMPORTED: Final = 36  # [IMPORTED, path, [name, ...]], both ways: what it took t
 SAID: Final = 31  # [SAID, [item, ...]]: what tasks say, see said.py; from the root node to the program [SAID, bundle]
 
 # From the node.
-START: Final = 9  # [START, [[serial, spark], ...]]
+START: Final = 9  # [START, [[serial, spark], ...]]; with True behind it, to be run before what runs
 DELIVER: Final = 10  # [DELIVER, slot, outcome]; to a scheduler [DELIVER, slot, outcome, own_s, here_s]
 PARTS: Final = (
     32  # [PARTS, [[path, outcome], ...]]: to the program, of bundles that have not been answered; by the node
@@ -121,8 +121,8 @@ def kept_bytes(piece: list[Any]) -> int:
 
 def task_of(packed: list[Any]) -> Task:
     """The task that `items.pack_task` has packed."""
-    name, path, code, payload, supervised, memo, attempts, timeout_s, pin = packed
-    return Task(name, path, code, payload, supervised, memo, attempts, timeout_s, tuple(pin))
+    name, path, code, payload, supervised, memo, attempts, timeout_s, pin, priority = packed
+    return Task(name, path, code, payload, supervised, memo, attempts, timeout_s, tuple(pin), priority)
 
 
 def spark_of(packed: list[Any]) -> Spark:
