@@ -113,7 +113,8 @@ def task(
     A decorated function itself stays what it is; whoever calls it directly makes no task, and no option means anything.
     `task(f, ...)` returns another callable, and leaves `f` alone.
 
-    A task with `pin`, `attempts`, `timeout` or `priority` always leaves its parent's process: it is pickled when it is spawned.
+    A task with `pin`, `attempts`, `timeout` or `priority` always leaves its parent's process: it is pickled when it is
+    spawned.
 
     Args:
         memo: True: the results go to the ledger, whatever they have cost; False: they never do, as befits what is

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from math import ceil, inf
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from hdphrs.api import future as fast
 from hdphrs.scheduler.answers import COST, Answers
@@ -36,8 +36,13 @@ from hdphrs.wire import local
 from hdphrs.wire.files import out_of_the_way
 from hdphrs.wire.page import LOOK, SPEAK, Line
 
-if TYPE_CHECKING:
-    from hdphrs.scheduler.turn import Turn  # which imports this
+
+class Turn(Protocol):
+    """What is needed of that (`turn.py`, which imports this)."""
+
+    def end(self) -> bool: ...
+    def interrupt(self) -> None: ...
+
 
 ASKED_BYTES = 64
 """Requests that are read at once; those of one kind are one."""

@@ -50,7 +50,7 @@ WANTED: dict[str, tuple[str, ...]] = {
             "orphans",
         ),
         *("duplicates", "stale", "crashes", "LOST", "CRASHED", "lost the root"),
-        *("cancelled", "stopped", "schedulers replaced"),
+        *("cancelled", "stopped", "schedulers replaced", "gave way"),
     ),
     "work": (
         "tasks_started",
