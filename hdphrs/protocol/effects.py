@@ -131,7 +131,6 @@ class Halt:
 Effect = (
     Send
     | Teach
-    | Unlearn
     | Start
     | Deliver
     | Demand
@@ -143,4 +142,5 @@ Effect = (
     | Double
     | Cancel
     | Replace
+    | Unlearn
 )

@@ -167,7 +167,6 @@ class Terminate:
 Event = (
     Received
     | Learned
-    | Released
     | Exported
     | Placed
     | Hungry
@@ -183,4 +182,5 @@ Event = (
     | Leave
     | Cancelled
     | Begun
+    | Released
 )
