@@ -15,6 +15,7 @@ import threading
 from hdphrs.api.future import state
 from hdphrs.api.port import Unattached
 from hdphrs.errors import HdphrsError
+from hdphrs.oom import OomWitness, memory_word
 from hdphrs.program.embedded import EmbeddedNode
 from hdphrs.program.port import ProgramPort
 from hdphrs.wire.files import out_of_the_way
@@ -63,17 +64,20 @@ def _inherit() -> ProgramPort | None:
     if descriptor is None:
         return None
     sock = socket.socket(fileno=out_of_the_way(int(descriptor)))
-    return _watch(ProgramPort(Link(sock), describe_loss=_describe_loss_of_root), None)
+    witness = OomWitness()
+
+    def describe_loss() -> str:
+        why = f"; it may have been killed {memory_word(port.held_bytes)}" if witness.has_risen() else ""
+        return f"the root node has died, and every task of the run with it{why}; run the program again"
+
+    port = ProgramPort(Link(sock), describe_loss=describe_loss)
+    return _watch(port, None)
 
 
 def _embed() -> ProgramPort:
     global _embedded
     _embedded = EmbeddedNode(usable_cores())
     return _watch(_embedded.port, _embedded)
-
-
-def _describe_loss_of_root() -> str:
-    return "the root node has died, and every task of the run with it; run the program again"
 
 
 def _watch(port: ProgramPort, node: EmbeddedNode | None) -> ProgramPort:

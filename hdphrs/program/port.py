@@ -53,6 +53,12 @@ CLOSED = (
     "close only descriptors that the program has opened itself: os.closerange closes those of libraries too"
 )
 
+HELD_BYTES_MIN = 1 << 16
+"""Smaller arguments are not counted."""
+
+HOLD_LOOK_S = 0.05
+"""How often a thread that waits for room looks again."""
+
 KINDS_MAX = 1024
 KINDS_BYTES_MAX = 16 << 20
 """Kinds of calls that are remembered, and the code of these."""
@@ -117,6 +123,7 @@ class ProgramPort:
         self._number = number
         self._may_begin = False
         self._begun = _Bell()
+        self._room = _Bell()
         self._parted = threading.Event()
         self._refusal: str | None = None
         self._lost = False
@@ -178,6 +185,7 @@ class ProgramPort:
         chance = self._book.chance or self.key()
         kind = self._kind_of(called, self._reliable if supervised is None else supervised)
         future: CallFuture[T] = CallFuture()
+        large = 0
         if not kwargs and SMALL.issuperset(map(type, args)):
             future._arguments = args
         elif len(payload := dump_arguments(kind.name, args, kwargs, chance, kind.function)) < WHOLE_BYTES_MIN:
@@ -185,6 +193,7 @@ class ProgramPort:
         else:
             kind = kind.whole
             future._arguments = payload
+            large = len(payload)
         future._function = None
         future._content = None
         future._parent = self
@@ -192,6 +201,8 @@ class ProgramPort:
         future._kind = kind
         future._status = AWAY
         try:
+            if large >= HELD_BYTES_MIN:
+                self._hold(future, large)
             if not self._sender.send(future):
                 self._calls.add(future)
                 self._sender.wake()
@@ -391,6 +402,8 @@ class ProgramPort:
         future._status = AWAY
         future._content = None
         try:
+            if (size := len(task.payload)) >= HELD_BYTES_MIN:
+                self._hold(future, size)
             slot = self._calls.place(future)
             packed = pack_task(task)
             self._sender.post([local.PLACE, slot, *where, packed] if where else [local.EXPORT, [[slot, packed]]])
@@ -400,6 +413,25 @@ class ProgramPort:
             self._forget(future)
             raise
         return future
+
+    @property
+    def held_bytes(self) -> int:
+        """Large arguments of calls that are not done yet."""
+        return self._calls.held_bytes
+
+    def _hold(self, future: Future[Any], size: int) -> None:
+        """Wait until there is room for a call with large arguments: until others are done.
+
+        Those threads that bring that about never wait here: they may call what the user has asked them to.
+        """
+        calls = self._calls
+        while calls.is_full(size) and not (self._lost or self._closed):
+            if threading.current_thread() in (self._receiver, self._sender.thread):
+                break
+            self._reader.stir()
+            self._sender.wake()
+            self._room.wait(HOLD_LOOK_S)
+        calls.hold(future, size)
 
     def _forget(self, future: Future[Any]) -> None:
         """Its spawn was interrupted: nobody will get it, and whether it was sent is not known."""
@@ -480,7 +512,10 @@ class ProgramPort:
     def _hear_one(self, message: list[Any]) -> None:
         match message:
             case [local.DELIVER, slot, outcome]:
+                held = self._calls.held_bytes
                 self._calls.arrive(slot, outcome)
+                if held != self._calls.held_bytes:
+                    self._room.ring()
             case [local.PARTS, parts]:
                 for path, outcome in parts:
                     self._calls.hear_of(path, outcome)
@@ -510,6 +545,7 @@ class ProgramPort:
             error = self._loss()
             with self._lock:
                 for future in lost:
+                    self._calls.let_go(future)
                     self._waiters.fill(future, FAILED, error)
             self._sender.wake()
 

@@ -55,6 +55,11 @@ class Sender:
         self._ended = threading.Event()
         self._runner = threading.Thread(target=self._run, name="hdphrs-sender", daemon=True)
 
+    @property
+    def thread(self) -> threading.Thread:
+        """It."""
+        return self._runner
+
     def start(self) -> None:
         """Begin, as soon as there is room for a thread, unless it has begun.
 

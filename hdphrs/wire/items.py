@@ -56,7 +56,7 @@ def unpack_natural(value: object) -> int:
 
 
 def unpack_bytes(value: object) -> bytes:
-    if type(value) is not bytes:
+    if not isinstance(value, bytes):  # a digest of code may be of a class of its own until it has left its process
         raise wrong("bytes", value)
     return value
 

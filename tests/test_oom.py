@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hdphrs.node import oom
-from hdphrs.node.oom import OomWitness
+from hdphrs.oom import OomWitness
 
 
 def test_rise_of_any_counter_is_told_once(tmp_path: Path) -> None:
