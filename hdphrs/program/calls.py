@@ -176,7 +176,7 @@ class Calls:
         self._numbers = itertools.count()
 
     def is_full(self, size: int) -> bool:
-        """Whether so many bytes more are to wait until others have been done with; two calls a core are always taken."""
+        """Whether so many bytes more are to wait until others have been done with: not if there are too few calls."""
         return self.held_bytes + size > HELD_BYTES_MAX and len(self._held) >= 2 * max(self.cores, 1)
 
     def hold(self, future: Future[Any], size: int) -> None:
