@@ -9,6 +9,7 @@ down must not start from zero each time (decision 3).
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -151,8 +152,9 @@ class Schedulers:
         return spark
 
     def squeeze(self) -> tuple[Origin, Spark] | None:
-        """A task of a call that has none on any scheduler, and the one that is to run it beside what it runs: the one
-        that was asked least; None if there is none, or enough has been asked of all.
+        """A task of a call that has none on any scheduler, or, where several calls have some, of one that has the
+        fewest, which may all wait for it; and the scheduler that is to run it beside what it runs, the one that was
+        asked least.  None if there is none, or enough has been asked of all.
 
         What has taken down a scheduler before waits until one has nothing else to lose.
         """
@@ -160,8 +162,9 @@ class Schedulers:
         busy = [(origin, one) for origin, one in self._up.items() if one.held and len(one.beside) < most]
         if not busy:
             return None
-        served = {call_of(spark.task.path) for one in self._up.values() for spark in one.held.values()}
-        while (spark := self._pool.take_unserved(served)) is not None:
+        served = Counter([call_of(spark.task.path) for one in self._up.values() for spark in one.held.values()])
+        fewest = min(served.values()) if len(served) > 1 else 0
+        while (spark := self._pool.take_least(served, fewest)) is not None:
             if self._is_wanted(spark):
                 if spark.crashes or self.crashes_of(spark.task.path):
                     self._pool.put_back([spark])

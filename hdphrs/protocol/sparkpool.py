@@ -8,7 +8,7 @@ many sparks does not keep others waiting; those of a higher priority come before
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from hdphrs.protocol.paths import call_of
@@ -116,19 +116,20 @@ class Sparkpool:
         self._clear(priority)
         return spark
 
-    def take_unserved(self, served: Container[bytes]) -> Spark | None:
-        """The next one of a call that is none of these; None if all are."""
-        for place, thread in enumerate(self._threads):
-            if call_of(thread.task.path) not in served:
-                del self._threads[place]
-                return thread
-        for priority, lane in sorted(self._lanes.items(), reverse=True):
-            for call in lane.turns:
-                if call not in served:
-                    spark = lane.take_of(call)
-                    self._stealable -= 1
-                    self._clear(priority)
-                    return spark
+    def take_least(self, served: Mapping[bytes, int], most: int) -> Spark | None:
+        """The next one of a call that is served least, by so many schedulers at most; None if there is none."""
+        for few in range(most + 1):
+            for place, thread in enumerate(self._threads):
+                if served.get(call_of(thread.task.path), 0) <= few:
+                    del self._threads[place]
+                    return thread
+            for priority, lane in sorted(self._lanes.items(), reverse=True):
+                for call in lane.turns:
+                    if served.get(call, 0) <= few:
+                        spark = lane.take_of(call)
+                        self._stealable -= 1
+                        self._clear(priority)
+                        return spark
         return None
 
     def purge(self, is_orphan: Callable[[Spark], bool]) -> int:

@@ -7,6 +7,7 @@ the link (`mail.py`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import perf_counter
 
 from hdphrs.api import future as fast
@@ -84,6 +85,8 @@ class Dialogue:
         """It has been told in time: something runs here yet."""
         self.first: int = 0
         """So many of the youngest in the deque are to be run before what runs."""
+        self.on_first: Callable[[], object] = bool
+        """Called when there are some, whoever has read of them."""
         self._reported = 0
         """How many own sparks have been run that the node has been told of."""
         self._read_s = 0.0
@@ -151,6 +154,7 @@ class Dialogue:
                 case [local.START, sparks, _]:
                     fast.sparks.extend([assigned(serial, local.spark_of(spark)) for serial, spark in sparks])
                     self.first += len(sparks)
+                    self.on_first()
                 case [local.STOP, copies]:
                     self.is_hungry = False  # as with DELIVER
                     self._stopper.stop_copies(copies)

@@ -68,6 +68,7 @@ class Turn:
         self._bundles = bundles
         self._stopper = stopper
         self._dialogue = dialogue
+        dialogue.on_first = self.interrupt
         self._helper = helper
 
     @property
@@ -123,6 +124,8 @@ class Turn:
             self.mark()
             self._dialogue.receive(block=False)
             self._waiting.look()
+        if self._dialogue.first:
+            self.is_over = False  # that is what it was about
         if self._stacks.ready or self._dialogue.first:
             self._stacks.ready.append(getcurrent())
             self.suspend()
@@ -138,6 +141,6 @@ class Turn:
         return True
 
     def interrupt(self) -> None:
-        """In the helper thread: others are to have the core at the next spawn of what runs."""
+        """In any thread: others are to have the core at the next spawn of what runs."""
         self.is_over = True
         self._line.again()

@@ -101,11 +101,24 @@ def test_those_who_give_way_do_so_in_turn_and_so_often_at_most() -> None:
 
 
 def test_a_call_that_has_a_core_waits_with_the_rest_of_its_tasks() -> None:
-    cores = busy()
-    cores.call(task(0, 1), task(0, 2), task(1, 5), origin=Origin(1))
+    cores = busy(1)
+    cores.call(task(0, 1), task(0, 2), origin=Origin(1))
     cores.go_on(1.0)
     assert not cores.first
     assert cores.core.next_deadline() is None, "nothing is looked for again and again"
+
+
+def test_where_several_calls_have_cores_none_waits_for_its_own_child_for_long() -> None:
+    cores = busy(1)
+    cores.call(task(7))
+    cores.go_on(1.0)
+    assert [spark.task for _, spark, _ in cores.first] == [task(7)]
+    asked_s = cores.now
+    cores.call(task(7, 0), origin=Origin(1))  # it waits for that, and the other call goes on
+    cores.go_on(1.0)
+    [(_, spark, at_s)] = cores.first[1:]
+    assert spark.task == task(7, 0)
+    assert at_s <= asked_s + 2 * FAIR_S
 
 
 def test_when_the_last_task_of_a_call_has_ended_its_next_one_may_be_started() -> None:
@@ -113,10 +126,8 @@ def test_when_the_last_task_of_a_call_has_ended_its_next_one_may_be_started() ->
     cores.call(task(7))
     cores.go_on(1.0)
     [(origin, spark, _)] = cores.first
-    cores.call(task(7, 1), origin=Origin(1))
-    cores.go_on(1.0)
-    assert len(cores.first) == 1
     cores.finish(origin, spark)
+    cores.call(task(7, 1), origin=Origin(1))
     cores.go_on(1.0)
     assert [spark.task for _, spark, _ in cores.first[1:]] == [task(7, 1)]
 
