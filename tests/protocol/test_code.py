@@ -190,3 +190,46 @@ def test_code_just_received_is_there_when_its_tasks_come() -> None:
         copy = Spark(TaskRef(OTHER, S, number), 0, Task("f", b"%c" % number, digest, b""))
         root.take(ev.Received(OTHER, msg.Schedule(UNASKED, (copy,))))
     assert all(b"%d" % number in root.core.code for number in range(10))
+
+
+def test_what_was_registered_and_taught_has_two_claims() -> None:
+    store = CodeStore(100)
+    store.learn(b"d", LARGE, S)
+    store.missing(party(S), [spark(b"d")])
+    store.release(party(S), b"d")
+    store.sweep(())
+    assert b"d" in store
+    store.release(party(S), b"d")
+    store.sweep(())
+    assert b"d" not in store
+
+
+def test_code_of_an_orphan_that_runs_is_kept() -> None:
+    root = Root()
+    root.take(ev.Arrived(1, "b", 1, ("h", 1), 1))
+    root.take(ev.Hungry(S, 1))
+    root.take(ev.Received(OTHER, msg.Code(b"d", LARGE)))
+    copy = Spark(TaskRef(OTHER, S, 5), 0, Task("f", b"p", b"d", b""))
+    root.take(ev.Received(OTHER, msg.Schedule(UNASKED, (copy,))))
+    root.take(ev.Received(OTHER, msg.Forget(b"d", 1)))
+    for number in range(10):
+        root.take(ev.Learned(b"%d" % number, LARGE, Origin(7)))
+        root.take(ev.Released(Origin(7), (b"%d" % number,)))
+    assert b"d" in root.taught
+
+
+def test_code_of_a_task_that_runs_elsewhere_is_kept() -> None:
+    """Its node may die, and then it is sent again from here."""
+    root = Root()
+    root.take(ev.Arrived(1, "b", 1, ("h", 1), 1))
+    root.take(ev.Learned(b"d", LARGE))
+    root.take(ev.Placed(PROGRAM, 1, spark(b"d").task, OTHER))
+    root.take(ev.Released(PROGRAM, (b"d",)))
+    root.take(ev.Received(OTHER, msg.Forget(b"d", 1)))
+    for number in range(10):
+        root.take(ev.Learned(b"%d" % number, LARGE, Origin(7)))
+        root.take(ev.Released(Origin(7), (b"%d" % number,)))
+    assert b"d" in root.core.code
+    root.take(ev.Suspected(OTHER))
+    root.take(ev.Hungry(S, 1))
+    assert b"d" in root.taught
