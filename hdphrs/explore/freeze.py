@@ -114,7 +114,12 @@ ROLES: dict[str, tuple[type, _Role]] = {
     ),
     "fairness": (  # no search has it
         Fairness,
-        _Role({}, frozenset({"_fair_s", "_pool", "_schedulers", "_code", "_counters", "_due_s", "_started", "_seen"})),
+        _Role(
+            {},
+            frozenset(
+                {"_fair_s", "_pool", "_schedulers", "_code", "_counters", "_due_s", "_started", "_looks", "_seen"}
+            ),
+        ),
     ),
     "supervisor": (
         Supervisor,

@@ -14,6 +14,10 @@ from hdphrs.protocol.effects import Effect, Start, Teach
 from hdphrs.protocol.schedulers import Schedulers
 from hdphrs.protocol.sparkpool import Sparkpool
 
+BUNDLE_LOOKS = 4
+"""After so many looks in vain a bundle of the program's calls is started beside others too: bundles of many calls come
+after each other, each of which takes some `fair_s` and more."""
+
 
 class Fairness:
     """Shares the cores of one node between calls."""
@@ -29,6 +33,8 @@ class Fairness:
         self._due_s: float | None = None
         self._started = 0
         """Tasks that had been handed out when the time began to run."""
+        self._looks = 0
+        """That have found nobody."""
         self._seen = -1
         """Arrivals in the pool at the last look that found nobody who is not served."""
 
@@ -50,15 +56,22 @@ class Fairness:
         started = self._counters["tasks_started"]
         if self._due_s is None or started != self._started:
             is_new = started != self._started or pool.arrivals != self._seen
+            self._looks = 0
             self._due_s, self._started = (now + self._fair_s if is_new else None), started
             return []
         if now < self._due_s:
             return []
         self._due_s = None
-        squeezed = schedulers.squeeze()
+        patient = self._looks < BUNDLE_LOOKS
+        squeezed = schedulers.squeeze(bundles=not patient)
         if squeezed is None:
-            self._seen = pool.arrivals
+            if patient:
+                self._looks += 1
+                self._due_s = now + self._fair_s
+            else:
+                self._seen = pool.arrivals
             return []
+        self._looks = 0
         self._due_s = now + self._fair_s
         origin, spark = squeezed
         self._counters["tasks_started"] += 1

@@ -151,12 +151,15 @@ class Schedulers:
             scheduler.again[key] = spark
         return spark
 
-    def squeeze(self) -> tuple[Origin, Spark] | None:
+    def squeeze(self, *, bundles: bool) -> tuple[Origin, Spark] | None:
         """A task of a call that has none on any scheduler, or, where several calls have some, of one that has the
         fewest, which may all wait for it; and the scheduler that is to run it beside what it runs, the one that was
         asked least.  None if there is none, or enough has been asked of all.
 
         What has taken down a scheduler before waits until one has nothing else to lose.
+
+        Args:
+            bundles: whether it may be a bundle of the program's calls, of which there are mostly more.
         """
         most = self._config.share_max
         busy = [(origin, one) for origin, one in self._up.items() if one.held and len(one.beside) < most]
@@ -164,7 +167,7 @@ class Schedulers:
             return None
         served = Counter([call_of(spark.task.path) for one in self._up.values() for spark in one.held.values()])
         fewest = min(served.values()) if len(served) > 1 else 0
-        while (spark := self._pool.take_least(served, fewest)) is not None:
+        while (spark := self._pool.take_least(served, fewest, bundles=bundles)) is not None:
             if self._is_wanted(spark):
                 if spark.crashes or self.crashes_of(spark.task.path):
                     self._pool.put_back([spark])

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from hdphrs.protocol.paths import call_of
+from hdphrs.protocol.paths import BUNDLE, call_of
 from hdphrs.protocol.tasks import Spark
 
 
@@ -116,8 +116,12 @@ class Sparkpool:
         self._clear(priority)
         return spark
 
-    def take_least(self, served: Mapping[bytes, int], most: int) -> Spark | None:
-        """The next one of a call that is served least, by so many schedulers at most; None if there is none."""
+    def take_least(self, served: Mapping[bytes, int], most: int, *, bundles: bool = True) -> Spark | None:
+        """The next one of a call that is served least, by so many schedulers at most; None if there is none.
+
+        Args:
+            bundles: whether it may be a bundle of the program's calls.
+        """
         for few in range(most + 1):
             for place, thread in enumerate(self._threads):
                 if served.get(call_of(thread.task.path), 0) <= few:
@@ -125,7 +129,7 @@ class Sparkpool:
                     return thread
             for priority, lane in sorted(self._lanes.items(), reverse=True):
                 for call in lane.turns:
-                    if served.get(call, 0) <= few:
+                    if served.get(call, 0) <= few and (bundles or not call.startswith(BUNDLE)):
                         spark = lane.take_of(call)
                         self._stealable -= 1
                         self._clear(priority)

@@ -194,3 +194,14 @@ def test_those_far_below_a_call_are_of_that_call() -> None:
         assert call_of(path) == call
         assert call_of(BUNDLE + path) == call
     assert call_of(BUNDLE + call) == BUNDLE + call, "a bundle of several calls"
+
+
+def test_a_bundle_of_calls_waits_longer_and_not_for_ever() -> None:
+    from hdphrs.protocol.paths import BUNDLE
+
+    cores = busy()
+    asked_s = cores.now
+    cores.call(Task("f", BUNDLE + task(9).path, b"", b""))
+    cores.go_on(1.0)
+    [(_, _, at_s)] = cores.first
+    assert 3 * FAIR_S < at_s - asked_s < 7 * FAIR_S
