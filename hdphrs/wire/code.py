@@ -60,8 +60,8 @@ class Claim:
     __slots__ = ("__weakref__", "digest", "size")
 
     def __init__(self, digest: bytes, size: int) -> None:
-        self.digest = digest
-        self.size = size
+        self.digest: bytes = digest
+        self.size: int = size
 
 
 class Digest(bytes):
