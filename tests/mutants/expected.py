@@ -115,10 +115,6 @@ SCENARIOS: dict[str, tuple[str, str]] = {
         "test_code::test_code_of_an_orphan_that_runs_is_kept",
         "code is dropped when much has piled up, for which searches and plays are too short; simulations are not",
     ),
-    "wanted-code-asked-back": (
-        "test_code::test_code_that_the_program_may_send_again_is_kept",
-        "it costs messages, and the claim keeps the code all the same",
-    ),
     "claims-not-counted": (
         "test_code::test_what_was_registered_and_taught_has_two_claims",
         "code is dropped when much has piled up, for which searches and plays are too short; simulations are not",

@@ -625,11 +625,6 @@ MEMORY_AND_TURNS = (
         ),
     ),
     Mutant(
-        "wanted-code-asked-back",
-        "what the program may send again is not kept",
-        (Edit("code.CodeStore._is_wanted", "return True", "return False"),),
-    ),
-    Mutant(
         "claims-not-counted",
         "a party has one claim however often the code has passed",
         (Edit("code.CodeStore._claim", "code.claims.get(receiver, 0) + 1", "1"),),
@@ -647,7 +642,7 @@ MEMORY_AND_TURNS = (
     Mutant(
         "never-beside",
         "a call without a core waits until somebody has nothing to do",
-        (Edit("fairness.Fairness.settle", "if now < self._due_s:", "if True:"),),
+        (Edit("schedulers.Schedulers.squeeze", "if not busy:", "if True:"),),
     ),
     Mutant(
         "beside-without-bound",
