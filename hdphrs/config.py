@@ -45,6 +45,13 @@ LEDGER_BYTES_MAX = 1 << 30
 """What a ledger may hold."""
 
 
+PRIORITY_MAX = 100
+"""Priorities of tasks are from the negative of this to this."""
+
+FAIR_S = 10e-3
+"""How long a call that no scheduler serves waits while nothing is handed out, before it is started beside others."""
+
+
 @dataclass(frozen=True, slots=True)
 class CoreConfig:
     """What the protocol core of one node needs to know beforehand."""
@@ -88,7 +95,13 @@ class CoreConfig:
     """The least that a task is waited for in idleness."""
     straggler_ratio: float = 2.0
     """And it is waited for so many times as long as others of its kind have taken."""
+    fair_s: float = 0.0
+    """A call without a core is started beside others when nothing has been handed out for so long; 0 for never."""
+    share_max: int = 4
+    """Tasks of a scheduler at a time that were started so."""
     cancel_grace_s: float = CANCEL_GRACE_S
+    code_bytes_max: int = 16 << 20
+    """A node looks for code that no task needs any more when it has got so much since it looked last."""
     remembered_crashes_max: int = 1024
     """Paths of crashed tasks that a node remembers."""
 

@@ -15,6 +15,7 @@ from typing import Any, Final, ParamSpec, TypeVar, overload
 
 from hdphrs.api.memo import Wish, mark_memo, mark_of
 from hdphrs.api.places import Roster, Where, is_where
+from hdphrs.config import PRIORITY_MAX
 from hdphrs.errors import UsageError
 from hdphrs.protocol.tasks import NodeId
 from hdphrs.records import dataclass
@@ -63,12 +64,14 @@ class Options:
     pin: tuple[Where, ...] | None = None
     """None: anywhere."""
     stealable: bool = True
+    priority: int | None = None
+    """None: that of the task that spawns it; of the program's 0."""
 
     def __post_init__(self) -> None:
         use.begin()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Options, (self.attempts, self.timeout_s, self.pin, self.stealable)
+        return Options, (self.attempts, self.timeout_s, self.pin, self.stealable, self.priority)
 
 
 @overload
@@ -79,6 +82,7 @@ def task(
     stealable: bool = True,
     attempts: int | None = None,
     timeout: float | None = None,
+    priority: int | None = None,
 ) -> Callable[[F], F]: ...
 @overload
 def task(
@@ -90,6 +94,7 @@ def task(
     stealable: bool = True,
     attempts: int | None = None,
     timeout: float | None = None,
+    priority: int | None = None,
 ) -> Callable[P, T]: ...
 def task(
     function: Callable[..., Any] | None = None,
@@ -100,6 +105,7 @@ def task(
     stealable: bool = True,
     attempts: int | None = None,
     timeout: float | None = None,
+    priority: int | None = None,
 ) -> Callable[..., Any]:
     """Say something about the tasks of a function: `@hdphrs.task(attempts=1)`, or for one call
     `spawn(hdphrs.task(f, timeout=5), x)`.
@@ -107,7 +113,8 @@ def task(
     A decorated function itself stays what it is; whoever calls it directly makes no task, and no option means anything.
     `task(f, ...)` returns another callable, and leaves `f` alone.
 
-    A task with `pin`, `attempts` or `timeout` always leaves its parent's process: it is pickled when it is spawned.
+    A task with `pin`, `attempts`, `timeout` or `priority` always leaves its parent's process: it is pickled when it is
+    spawned.
 
     Args:
         memo: True: the results go to the ledger, whatever they have cost; False: they never do, as befits what is
@@ -123,6 +130,9 @@ def task(
             pickle, and shares its fate.  (Spawned by the program, which runs no task, it runs on the root node.)
         attempts: after so many crashes of its process its future fails with `TaskCrashedError`; None: after as many as
             the run allows (`--attempts`).
+        priority: of tasks that wait at a node, those with the highest number are handed out first, whatever they cost
+            the others; from -100 to 100.  None: as the task that spawns it; 0 in the program.  Between tasks of one
+            priority, those of different calls of the program's take turns.
         timeout: for how many seconds it may run, from its beginning, before it is ended with all that it has spawned
             (as by `Future.cancel`), and its future fails with `TaskTimeoutError`.  Whoever waits meanwhile is counted
             too.  A task that is run again after a death has all of this time again.
@@ -132,7 +142,7 @@ def task(
     """
     if memo is not None and not isinstance(memo, bool):
         raise UsageError(f"task: memo is True, False or None, not {memo!r}")
-    given = _checked(pin, stealable, attempts, timeout)
+    given = _checked(pin, stealable, attempts, timeout, priority)
     if function is not None:
         if not callable(function):
             raise UsageError(f"task: options are given by name, and {function!r} is no function")
@@ -147,17 +157,22 @@ def options_of(function: object) -> Options | None:
 
 
 def options_of_task(
-    function: object, roster: Roster, *, is_placed: bool = False
-) -> tuple[int, float, tuple[NodeId, ...]]:
-    """The last fields of a `Task` that leaves its process: attempts, timeout_s, pin; if it is placed, no pin counts.
+    function: object, roster: Roster, inherited: int = 0, *, is_placed: bool = False
+) -> tuple[int, float, tuple[NodeId, ...], int]:
+    """The last fields of a `Task` that leaves its process: attempts, timeout_s, pin, priority; if it is placed, no pin
+    counts.
+
+    Args:
+        inherited: the priority of the task that spawns it.
 
     Raises:
         UsageError: no node is what it is pinned to.
     """
     options = options_of(function)
     if options is None:
-        return 0, 0.0, ()
-    return options.attempts, options.timeout_s, () if is_placed else _pinned_to(options, roster)
+        return 0, 0.0, (), inherited
+    priority = inherited if options.priority is None else options.priority
+    return options.attempts, options.timeout_s, () if is_placed else _pinned_to(options, roster), priority
 
 
 def _pinned_to(options: Options, roster: Roster) -> tuple[NodeId, ...]:
@@ -182,7 +197,7 @@ def _marked(function: F, memo: bool | None, given: dict[str, Any]) -> F:
     return function
 
 
-def _checked(pin: object, stealable: object, attempts: object, timeout: object) -> dict[str, Any]:
+def _checked(pin: object, stealable: object, attempts: object, timeout: object, priority: object) -> dict[str, Any]:
     """Those that were given, as fields of `Options`."""
     given: dict[str, Any] = {}
     if not isinstance(stealable, bool):
@@ -198,6 +213,13 @@ def _checked(pin: object, stealable: object, attempts: object, timeout: object) 
         if not is_number or not 0 < timeout <= TIMEOUT_S_MAX:  # type: ignore[operator]
             raise UsageError(f"task: timeout is a number of seconds above 0, or None for no limit, not {timeout!r}")
         given["timeout_s"] = float(timeout)  # type: ignore[arg-type]
+    if priority is not None:
+        is_number = isinstance(priority, int) and not isinstance(priority, bool)
+        if not is_number or not -PRIORITY_MAX <= priority <= PRIORITY_MAX:  # type: ignore[operator]
+            raise UsageError(
+                f"task: priority is a number from {-PRIORITY_MAX} to {PRIORITY_MAX}, or None, not {priority!r}"
+            )
+        given["priority"] = priority
     if pin is not False:
         given["pin"] = _places(pin)
     return given
@@ -221,5 +243,5 @@ def _check_together(options: Options) -> None:
     if not options.stealable and options != Options(stealable=False):
         raise UsageError(
             "task: stealable=False keeps a task in its parent's process, whose fate it shares; "
-            "so it has no pin, attempts or timeout of its own"
+            "so it has no pin, attempts, timeout or priority of its own"
         )

@@ -17,8 +17,10 @@ from hdphrs.explore.codec import ATOM, Codec, NextId, Renaming, codec, fields_of
 from hdphrs.explore.host import Host, Scheduler
 from hdphrs.protocol.cancelling import Cancelling, _Stopping
 from hdphrs.protocol.code import CodeStore
+from hdphrs.protocol.fairness import Fairness
 from hdphrs.protocol.flow import Flow
 from hdphrs.protocol.foresight import Foresight
+from hdphrs.protocol.forgetting import Forgetting
 from hdphrs.protocol.homes import Homes
 from hdphrs.protocol.intake import Intake
 from hdphrs.protocol.leaving import Leaving
@@ -34,7 +36,7 @@ from hdphrs.protocol.recovery import Recovery
 from hdphrs.protocol.reruns import Reruns
 from hdphrs.protocol.retained import Copy, Retained
 from hdphrs.protocol.schedulers import Schedulers, _Scheduler
-from hdphrs.protocol.sparkpool import Sparkpool
+from hdphrs.protocol.sparkpool import Sparkpool, _Lane
 from hdphrs.protocol.stragglers import Stragglers, _Ended
 from hdphrs.protocol.supervisor import InTransition, Record, Supervisor
 from hdphrs.protocol.tasks import (
@@ -103,7 +105,22 @@ ROLES: dict[str, tuple[type, _Role]] = {
             frozenset({"me"}),
         ),
     ),
-    "pool": (Sparkpool, _Role({"_sparks": codec(deque[Spark]), "_threads": codec(deque[Spark])}, frozenset())),
+    "pool": (
+        Sparkpool,
+        _Role(
+            {"_lanes": codec(dict[int, _Lane]), "_threads": codec(deque[Spark]), "_stealable": ATOM},
+            frozenset({"arrivals"}),
+        ),
+    ),
+    "fairness": (  # no search has it
+        Fairness,
+        _Role(
+            {},
+            frozenset(
+                {"_fair_s", "_pool", "_schedulers", "_code", "_counters", "_due_s", "_started", "_looks", "_seen"}
+            ),
+        ),
+    ),
     "supervisor": (
         Supervisor,
         _Role(
@@ -241,7 +258,11 @@ ROLES: dict[str, tuple[type, _Role]] = {
         _Role({"_stopping": codec(dict[tuple[TaskRef, int], _Stopping])}, frozenset({"_grace_s", "_schedulers"})),
     ),
     "limits": (Limits, _Role({"_running": codec(dict[tuple[TaskRef, int], _Running])}, frozenset())),
-    "code": (CodeStore, _Role({}, frozenset({"_data", "_given", "_surroundings"}))),  # a search needs no code
+    "code": (  # tasks of a search need no code
+        CodeStore,
+        _Role({}, frozenset({"_bytes_max", "_codes", "_given", "_bytes", "_look_at", "_surroundings", "_informed"})),
+    ),
+    "forgetting": (Forgetting, _between("pool supervisor schedulers victim reruns code")),
     "homes": (Homes, _between("me members choose pool supervisor code say")),
     "intake": (Intake, _between("me members pool supervisor schedulers thief pieces reruns homes counters say")),
     "unwanted": (

@@ -170,9 +170,11 @@ class Host:
         match effect:
             case fx.Teach(origin, digest):
                 self.schedulers[origin].codes.add(digest)
-            case fx.Start(origin, sparks):
+            case fx.Unlearn(origin, digest):
+                self.schedulers[origin].codes.discard(digest)
+            case fx.Start(origin, sparks, first):
                 scheduler = self.schedulers[origin]
-                assert scheduler.hungry, f"scheduler {origin} did not ask for work"
+                assert scheduler.hungry != first, f"scheduler {origin} did not ask for work, or has none"
                 scheduler.hungry = False
                 for copy in sparks:
                     assert not copy.task.code or copy.task.code in scheduler.codes, f"{copy.ref} comes without its code"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from hdphrs.config import LEDGER_PIECE_BYTE_COST_S, LEDGER_PIECE_COST_S, TERM_DEADLINE_S, CoreConfig
+from hdphrs.config import FAIR_S, LEDGER_PIECE_BYTE_COST_S, LEDGER_PIECE_COST_S, TERM_DEADLINE_S, CoreConfig
 from hdphrs.console import say
 from hdphrs.errors import HdphrsError, ProtocolError, StartError
 from hdphrs.node.ahead import Ahead
@@ -161,7 +161,9 @@ def unwrapped() -> Iterator[None]:
 @contextmanager
 def core_of(settings: NodeSettings) -> Iterator[tuple[Node, Feed]]:
     """The core of one life, and how to feed it: what is to be recorded takes a detour."""
-    config = CoreConfig(reliable=settings.reliable, attempts_max=settings.attempts_max, speculate=settings.speculate)
+    config = CoreConfig(
+        reliable=settings.reliable, attempts_max=settings.attempts_max, speculate=settings.speculate, fair_s=FAIR_S
+    )
     if settings.ledger:
         config = replace(config, piece_cost_s=LEDGER_PIECE_COST_S, piece_byte_cost_s=LEDGER_PIECE_BYTE_COST_S)
     choose = random.Random(f"{settings.seed} {os.getpid()}").randrange

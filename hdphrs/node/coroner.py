@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from time import perf_counter
 
 from hdphrs.node.links import LOST
-from hdphrs.node.oom import OomWitness
 from hdphrs.node.scheduler import NOBODY, Named, Scheduler
 from hdphrs.node.starts import is_from_outside
 from hdphrs.node.suspicion import Suspicion
+from hdphrs.oom import OomWitness
 from hdphrs.protocol.events import SchedulerDied
 from hdphrs.protocol.tasks import Cause, Crash, Piece, Spark
 from hdphrs.wire.bundle import is_bundle

@@ -42,6 +42,7 @@ from hdphrs.protocol.events import (
     Kept,
     Learned,
     Placed,
+    Released,
     SchedulerUp,
 )
 from hdphrs.protocol.tasks import NodeId, Origin, Outcome, Payload, Piece, Spark, TaskRef
@@ -120,6 +121,10 @@ class Crew:
         """Effect `Teach`."""
         self._post(self._schedulers[origin], [local.CODE, digest, data])
 
+    def unlearn(self, origin: Origin, digest: bytes) -> None:
+        """Effect `Unlearn`."""
+        self._post(self._schedulers[origin], [local.FORGET, digest])
+
     def start(self, origin: Origin, sparks: Sequence[Spark]) -> None:
         """Effect `Start`."""
         scheduler = self._schedulers[origin]
@@ -138,6 +143,17 @@ class Crew:
                 self._post(scheduler, [local.START, [[serial, pack_spark(spark)] for serial, spark in chunk]])
         for serial, spark in enumerate(sparks, first):
             scheduler.hand(serial, spark)
+
+    def start_first(self, origin: Origin, sparks: Sequence[Spark]) -> None:
+        """Effect `Start` before what runs: its helper thread is asked to look."""
+        scheduler = self._schedulers[origin]
+        serials = range(self._next_serial, self._next_serial + len(sparks))
+        self._next_serial += len(sparks)
+        numbered = list(zip(serials, sparks, strict=True))
+        self._post(scheduler, [local.START, [[serial, pack_spark(spark)] for serial, spark in numbered], True])
+        for serial, spark in numbered:
+            scheduler.hand(serial, spark)
+        scheduler.is_asked = True
 
     def start_ahead(self, origin: Origin, ref: TaskRef, spark: list[Any]) -> None:
         """The effect `Start` with this one spark, packed, is sure to come next."""
@@ -165,7 +181,7 @@ class Crew:
         scheduler = self._schedulers[origin]
         self._post(scheduler, [local.STOP, [[list(ref), replica] for ref, replica in copies]])
         scheduler.unwanted.update(copies)
-        scheduler.stopped = True
+        scheduler.is_asked = True
         scheduler.begin()
 
     def replace(self, origin: Origin, copies: Sequence[tuple[TaskRef, int]]) -> None:
@@ -239,8 +255,8 @@ class Crew:
         self._hunger.sent()
         for scheduler in self._unsent:
             scheduler.link.flush()
-            if scheduler.stopped:
-                scheduler.stopped = False
+            if scheduler.is_asked:
+                scheduler.is_asked = False
                 scheduler.ask(LOOK)
         self._unsent.clear()
 
@@ -497,7 +513,9 @@ def understand(origin: Origin, message: list[Any]) -> Event:
         case [local.EXPORT, items]:
             return Exported(origin, tuple([(slot, local.task_of(task)) for slot, task in items]))
         case [local.CODE, digest, data]:
-            return Learned(digest, data)
+            return Learned(digest, data, origin)
+        case [local.RELEASE, digests]:
+            return Released(origin, tuple(digests))
         case [local.CANCEL, slots]:
             return Cancelled(origin, tuple(slots))
         case [local.PLACE, slot, node, task]:

@@ -59,6 +59,8 @@ class Schedulers(Protocol):
     """What the driver needs of the schedulers."""
 
     def teach(self, origin: Origin, digest: bytes, data: Payload) -> None: ...
+    def start_first(self, origin: Origin, sparks: Sequence[Spark]) -> None: ...
+    def unlearn(self, origin: Origin, digest: bytes) -> None: ...
     def start(self, origin: Origin, sparks: Sequence[Spark]) -> None: ...
     def deliver(self, origin: Origin, slot: int, outcome: Outcome) -> None: ...
     def demand(self, wanted: bool) -> None: ...
@@ -259,10 +261,15 @@ class Driver:
                     if not is_filled:
                         self._program.post([local.DELIVER, slot, pack_outcome(outcome)])
                     self._on_value(slot, outcome)
-            case fx.Start(scheduler, sparks):
-                self._schedulers.start(scheduler, sparks)
+            case fx.Start(scheduler, sparks, first):
+                if first:
+                    self._schedulers.start_first(scheduler, sparks)
+                else:
+                    self._schedulers.start(scheduler, sparks)
             case fx.Teach(scheduler, digest, data):
                 self._schedulers.teach(scheduler, digest, data)
+            case fx.Unlearn(scheduler, digest):
+                self._schedulers.unlearn(scheduler, digest)
             case fx.Demand(wanted):
                 self._schedulers.demand(wanted)
             case fx.Send(to, message):

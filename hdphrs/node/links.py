@@ -41,6 +41,7 @@ FROM_SCHEDULER: Final = {
     local.READY: 1,
     local.CODE: 3,
     local.EXPORT: 2,
+    local.RELEASE: 2,
     local.PLACE: 4,
     local.HUNGRY: 4,
     local.RESULTS: 2,
@@ -58,7 +59,15 @@ FROM_SCHEDULER: Final = {
     local.SAID: 2,
     local.PARTS: 3,
 }
-FROM_PROGRAM: Final = {local.CODE: 3, local.EXPORT: 2, local.PLACE: 4, local.CANCEL: 2, local.FOUND: 4, local.BYE: 1}
+FROM_PROGRAM: Final = {
+    local.CODE: 3,
+    local.RELEASE: 2,
+    local.EXPORT: 2,
+    local.PLACE: 4,
+    local.CANCEL: 2,
+    local.FOUND: 4,
+    local.BYE: 1,
+}
 """By kind of message, how many items it has, the kind included."""
 
 

@@ -94,8 +94,8 @@ class Scheduler:
         """When it was to see the demand byte, or got what it has; endless if it has nothing, or has been nudged."""
         self.hungry: bool = False
         """Whether it waits for tasks, or soon will."""
-        self.stopped: bool = False
-        """Whether something has just been cancelled that it has."""
+        self.is_asked: bool = False
+        """Whether its helper thread is to look: what it has was cancelled, or something is to run before that."""
         self.stubborn: Named | None = None
         """The cancelled task because of which its process was ended."""
         self.fault: Fault | None = None

@@ -24,6 +24,7 @@ from hdphrs.api.port import unattached
 from hdphrs.choices import choices
 from hdphrs.console import say
 from hdphrs.errors import HdphrsError, UsageError
+from hdphrs.oom import OomWitness, memory_word
 from hdphrs.program.embedded import EmbeddedNode, chosen_cores, settled_cores
 from hdphrs.program.port import ProgramPort
 from hdphrs.wire.files import out_of_the_way
@@ -218,11 +219,14 @@ def _inherit() -> Run | None:
         return None
     choices.leave_to_others()
     sock = socket.socket(fileno=out_of_the_way(int(descriptor)))
-    return _add(ProgramPort(Link(sock), describe_loss=_describe_loss_of_root))
+    witness = OomWitness()
 
+    def describe_loss() -> str:
+        why = f"; it may have been killed {memory_word(port.held_bytes)}" if witness.has_risen() else ""
+        return f"the root node has died, and every task of the run with it{why}; run the program again"
 
-def _describe_loss_of_root() -> str:
-    return "the root node has died, and every task of the run with it; run the program again"
+    port = ProgramPort(Link(sock), describe_loss=describe_loss)
+    return _add(port)
 
 
 def _begin(slots: int, number: int = 0) -> Run:

@@ -55,6 +55,9 @@ ARRIVED: Final = Status("arrived")
 HERE: Final = Status("here")
 """The value is here; before the first `get` returns it, what its task has said is to be shown."""
 
+HELD_BYTES_MAX: Final = 256 << 20
+"""Arguments of calls that are large and not done yet; whoever spawns another one waits."""
+
 TASKS_PER_CORE: Final = 32
 """That are in the cluster at a time, each with one call."""
 
@@ -77,7 +80,18 @@ _PATH, _PAYLOAD = _FIELDS.index("path"), _FIELDS.index("payload")
 class Kind(Expectation):
     """Calls of one function, which are expected to take equally long."""
 
-    __slots__ = ("_like", "_packed", "chance", "code", "function", "name", "solitary", "supervised", "whole")
+    __slots__ = (
+        "__weakref__",
+        "_like",
+        "_packed",
+        "chance",
+        "code",
+        "function",
+        "name",
+        "solitary",
+        "supervised",
+        "whole",
+    )
 
     def __init__(
         self,
@@ -174,7 +188,11 @@ class Calls:
         self.cores: int = 0
         """Schedulers of all live nodes together."""
         self._lock = lock
-        self._fill = fill
+        self._fill_only = fill
+        self._held: dict[Future[Any], int] = {}
+        """Empty futures with large arguments, and the bytes of these."""
+        self.held_bytes: int = 0
+        """Of all of them."""
         self._said = said
         self._waiting: deque[CallFuture[Any]] = deque()
         self._alone: dict[int, Future[Any]] = {}
@@ -184,6 +202,29 @@ class Calls:
         """The room that they take."""
         self._slots = itertools.count()
         self._numbers = itertools.count()
+
+    def is_full(self, size: int) -> bool:
+        """Whether so many bytes more are to wait until others have been done with: not if there are too few calls."""
+        return self.held_bytes + size > HELD_BYTES_MAX and len(self._held) >= 2 * max(self.cores, 1)
+
+    def hold(self, future: Future[Any], size: int) -> None:
+        """A call with arguments of so many bytes is about to be sent."""
+        with self._lock:
+            self._held[future] = size
+            self.held_bytes += size
+
+    def _fill(self, future: Future[Any], status: Status, content: Any) -> None:
+        self._fill_only(future, status, content)
+        if self._held:
+            self.let_go(future)
+
+    def let_go(self, future: Future[Any]) -> None:
+        """It is full: its arguments are not needed any more."""
+        size = self._held.pop(future, 0)
+        if size:
+            self.held_bytes -= size
+            if isinstance(future, CallFuture):
+                future._arguments = ()
 
     @property
     def are_due(self) -> bool:
@@ -249,6 +290,8 @@ class Calls:
             empty = [
                 slot for slot, one in self._bundles.items() if all(each._content is not one for each in one.futures)
             ]
+            for future in [future for future in self._held if future._status is not AWAY]:
+                self.let_go(future)
             for slot in full:
                 del self._alone[slot]
             for slot in empty:

@@ -16,6 +16,7 @@ from hdphrs.choices import choices
 from hdphrs.config import EXIT_S, LEDGER_END_S
 from hdphrs.console import say
 from hdphrs.errors import LedgerError, StartError
+from hdphrs.oom import OomWitness, memory_word
 from hdphrs.program.port import ProgramPort
 from hdphrs.room import how_exhausted
 from hdphrs.wire.files import identity, occupy_standard, out_of_the_way
@@ -53,6 +54,7 @@ class EmbeddedNode:
         """
         occupy_standard(inherited=False)
         self.slots = slots
+        self._witness = OomWitness()
         try:
             self._start(slots, number)
         except OSError as error:
@@ -117,7 +119,12 @@ class EmbeddedNode:
             status = self._process.wait(FAREWELL_S)
         except subprocess.TimeoutExpired:
             return "does not answer any more"
-        return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        if status >= 0:
+            return f"ended with status {status}"
+        killed = f"was killed by {signal.Signals(-status).name}"
+        if status == -signal.SIGKILL and self._witness.has_risen():
+            return f"{killed}, {memory_word(self.port.held_bytes)}"
+        return killed
 
 
 def chosen_cores() -> int:

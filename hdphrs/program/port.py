@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from hdphrs.api import seeds
 from hdphrs.api.future import AWAY, DONE, FAILED, Future, is_outcome, name_of, state, unfold
@@ -34,12 +35,15 @@ from hdphrs.protocol.tasks import FAIR, KEEN, ROOT, NodeId, Task
 from hdphrs.room import OwnThread, start_thread
 from hdphrs.wire import local
 from hdphrs.wire.bundle import SMALL, WHOLE_BYTES_MIN
-from hdphrs.wire.code import CodeBook, with_context
+from hdphrs.wire.code import INLINE_BYTES_MAX, CodeBook, Digest, with_context
 from hdphrs.wire.items import pack_task
 from hdphrs.wire.reloads import reloads
 from hdphrs.wire.values import arguments_of, dump_arguments, load_packed
 
 T = TypeVar("T")
+
+_KindKey = tuple[bytes, bytes, bool, bytes]
+"""Digest and inline pickle of a function, whether its calls are supervised, and their packed context."""
 
 FAREWELL_S = 2.0
 """How long the end of a program waits until the node has been told."""
@@ -55,8 +59,15 @@ CLOSED = (
     "close only descriptors that the program has opened itself: os.closerange closes those of libraries too"
 )
 
+HELD_BYTES_MIN = 1 << 16
+"""Smaller arguments are not counted."""
+
+HOLD_LOOK_S = 0.05
+"""How often a thread that waits for room looks again."""
+
 KINDS_MAX = 1024
-"""Kinds of calls that are remembered."""
+KINDS_BYTES_MAX = 16 << 20
+"""Kinds of calls that are remembered, and the code of these."""
 
 
 class _Bell:
@@ -99,10 +110,12 @@ class ProgramPort:
         self._listener = Listener()
         self._waiters = Waiters(self._lock)
         self._calls = Calls(self._lock, self._waiters.fill, self._listener)
-        self._sender = Sender(link, self._calls, self._listener, Outlook(), self._tidy, self._lose)
         reloads.notice()
         self._book = CodeBook(lambda digest, data: self._sender.post([local.CODE, digest, data]))
-        self._kinds: dict[tuple[bytes, bytes, bool, bytes], Kind] = {}
+        self._sender = Sender(link, self._calls, self._listener, Outlook(), self._book.released, self._tidy, self._lose)
+        self._kinds: dict[_KindKey, Kind] = {}
+        self._kinds_bytes = 0
+        self._large_kinds: WeakValueDictionary[_KindKey, Kind] = WeakValueDictionary()
         self._is_disturbed = False
         """A signal handler has raised in the midst of something."""
         self._reader = Reader(
@@ -117,6 +130,7 @@ class ProgramPort:
         self._number = number
         self._may_begin = False
         self._begun = _Bell()
+        self._room = _Bell()
         self._parted = threading.Event()
         self._refusal: str | None = None
         self._lost = False
@@ -180,6 +194,7 @@ class ProgramPort:
         self._book.chance or self.key()
         kind = self._kind_of(called, self._reliable if supervised is None else supervised, packed())
         future: CallFuture[T] = CallFuture()
+        large = 0
         if not kwargs and SMALL.issuperset(map(type, args)):
             future._arguments = args
         elif len(payload := dump_arguments(kind.name, args, kwargs, kind.chance, kind.function)) < WHOLE_BYTES_MIN:
@@ -187,6 +202,7 @@ class ProgramPort:
         else:
             kind = kind.whole
             future._arguments = payload
+            large = len(payload)
         future._function = None
         future._content = None
         future._parent = self
@@ -194,6 +210,8 @@ class ProgramPort:
         future._kind = kind
         future._status = AWAY
         try:
+            if large >= HELD_BYTES_MIN:
+                self._hold(future, large)
             if not self._sender.send(future):
                 self._sender.is_stale = True
                 self._calls.add(future)
@@ -393,15 +411,25 @@ class ProgramPort:
     def _kind_of(self, function: Callable[..., Any], supervised: bool, context: bytes = b"") -> Kind:
         code, data = self._book.known_code_of(function) or self._book.code_of(name_of(function), function)
         inline = b"" if code else data
-        kind = self._kinds.get((code, inline, supervised, context))
+        key = code, inline, supervised, context
+        kind = self._kinds.get(key) or self._large_kinds.get(key)
         if kind is None:
-            if len(self._kinds) >= KINDS_MAX:
-                self._kinds.clear()
             like = self._kind_of(function, supervised) if context else None
             said = with_context(self._book.chance, context)
             kind = Kind(name_of(function), code, inline, supervised, said, like=like)
-            self._kinds[code, inline, supervised, context] = kind
+            self._remember(key, kind, code.size if isinstance(code, Digest) else len(inline))
         return kind
+
+    def _remember(self, key: _KindKey, kind: Kind, size: int) -> None:
+        """Calls of the same function are of the same kind; a large function is not kept for that alone."""
+        if size > INLINE_BYTES_MAX:
+            self._large_kinds[key] = kind
+            return
+        if len(self._kinds) >= KINDS_MAX or self._kinds_bytes > KINDS_BYTES_MAX:
+            self._kinds.clear()
+            self._kinds_bytes = 0
+        self._kinds[key] = kind
+        self._kinds_bytes += size
 
     def _encode(
         self,
@@ -430,6 +458,8 @@ class ProgramPort:
         future._status = AWAY
         future._content = None
         try:
+            if (size := len(task.payload)) >= HELD_BYTES_MIN:
+                self._hold(future, size)
             slot = self._calls.place(future)
             packed = pack_task(task)
             self._sender.post([local.PLACE, slot, *where, packed] if where else [local.EXPORT, [[slot, packed]]])
@@ -439,6 +469,25 @@ class ProgramPort:
             self._forget(future)
             raise
         return future
+
+    @property
+    def held_bytes(self) -> int:
+        """Large arguments of calls that are not done yet."""
+        return self._calls.held_bytes
+
+    def _hold(self, future: Future[Any], size: int) -> None:
+        """Wait until there is room for a call with large arguments: until others are done.
+
+        Those threads that bring that about never wait here: they may call what the user has asked them to.
+        """
+        calls = self._calls
+        while calls.is_full(size) and not (self._lost or self._closed):
+            if threading.get_ident() in (self._receiver.ident, self._sender.ident):
+                break
+            self._reader.stir()
+            self._sender.wake()
+            self._room.wait(HOLD_LOOK_S)
+        calls.hold(future, size)
 
     def _forget(self, future: Future[Any]) -> None:
         """Its spawn was interrupted: nobody will get it, and whether it was sent is not known."""
@@ -519,7 +568,10 @@ class ProgramPort:
     def _hear_one(self, message: list[Any]) -> None:
         match message:
             case [local.DELIVER, slot, outcome]:
+                held = self._calls.held_bytes
                 self._calls.arrive(slot, outcome)
+                if held != self._calls.held_bytes:
+                    self._room.ring()
             case [local.PARTS, parts]:
                 for path, outcome in parts:
                     self._calls.hear_of(path, outcome)
@@ -551,6 +603,7 @@ class ProgramPort:
     def _fail(self, futures: list[Future[Any]], error: HdphrsError | Cancelled) -> None:
         with self._lock:
             for future in futures:
+                self._calls.let_go(future)
                 self._waiters.fill(future, FAILED, error)
         self._sender.wake()
 

@@ -37,6 +37,7 @@ class Sender:
         calls: Calls,
         listener: Listener,
         outlook: Outlook,
+        released: Callable[[], list[bytes]],
         tidy: Callable[[], None],
         lose: Callable[[], None],
     ) -> None:
@@ -44,6 +45,7 @@ class Sender:
 
         Args:
             outlook: looks whether the program's surroundings have changed, which then go ahead of the tasks.
+            released: the digests of code that is not needed any more.
             tidy: called whenever the thread is woken: for what no signal handler may interrupt.
             lose: called if this process has no link any more; that the other end is gone, the receiver sees.
         """
@@ -52,6 +54,7 @@ class Sender:
         self._calls = calls
         self._listener = listener
         self._outlook = outlook
+        self._released = released
         self._tidy = tidy
         self.is_stale: bool = False
         """Whether something has been spawned since it was looked whether the surroundings have changed; set before it
@@ -61,6 +64,11 @@ class Sender:
         self._asleep = False
         self._ended = threading.Event()
         self._runner = OwnThread(self._run, "hdphrs-sender")
+
+    @property
+    def ident(self) -> int | None:
+        """Of its thread, once that has begun."""
+        return self._runner.ident
 
     def start(self) -> None:
         """Begin, as soon as there is room for a thread, unless it has begun.
@@ -117,6 +125,7 @@ class Sender:
         while not self._ended.is_set():
             self._sleep()
             self._tidy()
+            released = self._released()
             # In this order: nothing overtakes its code, nor a cancellation what it cancels.
             exported = list(self._calls.take(BATCH_MAX))
             posted = []
@@ -129,6 +138,8 @@ class Sender:
                 news = self._outlook.news()
                 if news is not None:
                     messages.insert(0, [local.CODE, *news])
+            if released:
+                messages.append([local.RELEASE, released])
             wanted = self._listener.wanted()
             if wanted is not None:
                 messages.insert(0, wanted)

@@ -25,11 +25,23 @@ class Teach:
 
 
 @dataclass(frozen=True, slots=True)
+class Unlearn:
+    """Have a scheduler let go of the code behind a digest, which it answers with `Released`.  It holds no task that
+    needs it, and is given it again before the next one that does."""
+
+    scheduler: Origin
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Start:
-    """Hand tasks to a hungry scheduler, oldest first."""
+    """Hand tasks to a hungry scheduler, oldest first; or one to a busy scheduler, which runs it before it goes on with
+    what runs there, at the next spawn of that."""
 
     scheduler: Origin
     sparks: tuple[Spark, ...]
+    first: bool = False
+    """Whether it is the latter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,4 +142,5 @@ Effect = (
     | Double
     | Cancel
     | Replace
+    | Unlearn
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hdphrs.protocol.messages import Message
-from hdphrs.protocol.tasks import Crash, NodeId, Origin, Outcome, Payload, Piece, Task, TaskRef
+from hdphrs.protocol.tasks import PROGRAM, Crash, NodeId, Origin, Outcome, Payload, Piece, Task, TaskRef
 from hdphrs.records import dataclass
 
 
@@ -21,6 +21,16 @@ class Learned:
 
     digest: bytes
     data: Payload
+    origin: Origin = PROGRAM
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The program or a scheduler sends no more tasks by these digests, unless it registers them again: one for each
+    time that it has registered one, or has been taught it."""
+
+    origin: Origin
+    digests: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,4 +182,5 @@ Event = (
     | Leave
     | Cancelled
     | Begun
+    | Released
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from hdphrs.protocol.cancelling import Cancelling
-from hdphrs.protocol.code import CodeStore
+from hdphrs.protocol.code import CodeStore, party
 from hdphrs.protocol.counters import Counters
 from hdphrs.protocol.effects import Demand, Double, Effect, Halt, Send, Start, StopSchedulers, Teach
 from hdphrs.protocol.leaving import Leaving
@@ -102,7 +102,7 @@ class Flow:
         handed, given_up = self._schedulers.assign(alone=not self._members.staying(), threads_only=threads_only)
         for origin, sparks in handed:
             self._counters["tasks_started"] += len(sparks)
-            for digest, data in self._code.missing(("scheduler", origin), sparks):
+            for digest, data in self._code.missing(party(origin), sparks):
                 effects.append(Teach(origin, digest, data))
             effects.append(Start(origin, tuple(sparks)))
         for ref, replica, outcome in given_up:

@@ -7,7 +7,7 @@ verify at each step.
 
 from __future__ import annotations
 
-from hdphrs.protocol.code import CodeStore
+from hdphrs.protocol.code import CodeStore, party
 from hdphrs.protocol.leaving import Leaving
 from hdphrs.protocol.membership import Membership
 from hdphrs.protocol.pieces import Pieces
@@ -54,4 +54,4 @@ class Foresight:
         origin = self._schedulers.next_fed
         if origin is None or self._leaving.under_way or self._schedulers.crashes_of(path):
             return None
-        return origin if self._code.has(("scheduler", origin), code) else None
+        return origin if self._code.has(party(origin), code) else None

@@ -207,6 +207,17 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
+class Forget:
+    """N -> N: this node sends the other no more tasks by this digest, unless CODE comes again; answered in kind.
+
+    It stays behind everything that was sent before, and CODE may overtake it."""
+
+    digest: bytes
+    times: int
+    """How often the code has passed between the two, as far as the sender has seen, since its last FORGET."""
+
+
+@dataclass(frozen=True, slots=True)
 class Welcome:
     """root -> newcomer: your id, who is there, who is dead, who of those there is leaving."""
 
@@ -295,6 +306,7 @@ Message = (
     | Await
     | Gone
     | Code
+    | Forget
     | Welcome
     | Joined
     | Suspect

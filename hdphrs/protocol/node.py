@@ -35,11 +35,13 @@ from hdphrs.config import CoreConfig
 from hdphrs.protocol import events as ev
 from hdphrs.protocol import messages as msg
 from hdphrs.protocol.cancelling import Cancelling
-from hdphrs.protocol.code import CodeStore
+from hdphrs.protocol.code import CodeStore, party
 from hdphrs.protocol.counters import COUNTERS, Counters
 from hdphrs.protocol.effects import Effect, Halt, Send, StopSchedulers
+from hdphrs.protocol.fairness import Fairness
 from hdphrs.protocol.flow import Flow
 from hdphrs.protocol.foresight import Foresight
+from hdphrs.protocol.forgetting import Forgetting
 from hdphrs.protocol.homes import Homes
 from hdphrs.protocol.intake import Intake
 from hdphrs.protocol.leaving import Leaving
@@ -104,7 +106,7 @@ class Node:
         config, counters, say = self._config, self.counters, self._say
         self.me = me
         self.members: Membership = Membership(me)
-        self.code: CodeStore = CodeStore()
+        self.code: CodeStore = CodeStore(config.code_bytes_max)
         self.pool: Sparkpool = Sparkpool()
         self.supervisor: Supervisor = Supervisor(me)
         self.schedulers: Schedulers = Schedulers(config, self.pool, self.supervisor.is_wanted)
@@ -151,6 +153,8 @@ class Node:
         self.recovery: Recovery = Recovery(
             members, supervisor, schedulers, thief, victim, leaving, code, orphans, reruns, unwanted, outcomes, counters
         )
+        self.forgetting: Forgetting = Forgetting(pool, supervisor, schedulers, victim, reruns, code)
+        self.fairness: Fairness = Fairness(self._config, pool, schedulers, code, counters)
         self.foresight: Foresight = Foresight(members, supervisor, schedulers, leaving, code, pieces)
         self.flow: Flow = Flow(
             members,
@@ -177,6 +181,8 @@ class Node:
         effects = self._dispatch(event, now)
         if self._awaited is None and self.me is not None and not (effects and _ends(effects)):
             effects += self.flow.settle(now, insist=isinstance(event, _BRINGS))
+            if self._config.fair_s and not (effects and _ends(effects)):
+                effects += self.fairness.settle(now, leaving=self.leaving.under_way)
         self._over = bool(effects) and _ends(effects)
         return effects
 
@@ -197,7 +203,15 @@ class Node:
         if self.me is None or self._over or self._awaited is not None:
             return None
         earliest: float | None = None
-        for role in (self.victim, self.thief, self.leaving, self.stragglers, self.cancelling, self.limits):
+        for role in (
+            self.victim,
+            self.thief,
+            self.leaving,
+            self.stragglers,
+            self.cancelling,
+            self.limits,
+            self.fairness,
+        ):
             deadline = role.next_deadline()
             if deadline is not None and (earliest is None or deadline < earliest):
                 earliest = deadline
@@ -222,6 +236,7 @@ class Node:
     def _dispatch(self, event: ev.Event, now: float) -> list[Effect]:
         match event:
             case ev.Finished(scheduler, results):
+                self.fairness.stir()
                 return self.outcomes.on_finished(scheduler, results)
             case ev.Hungry(scheduler, room):
                 self.schedulers.starve(scheduler, room)
@@ -234,9 +249,13 @@ class Node:
                 return self._on_received(sender, message, now)
             case ev.Placed(origin, slot, task, node):
                 return self.intake.on_placed(TaskRef(self._self(), origin, slot), task, node)
-            case ev.Learned(digest, data):
-                self.code.learn(digest, data)
-                return []
+            case ev.Learned(digest, data, origin):
+                self.code.learn(digest, data, origin)
+                return self.forgetting.look(digest)
+            case ev.Released(origin, digests):
+                for digest in digests:
+                    self.code.release(party(origin), digest)
+                return self.forgetting.look()
             case ev.GivenBack(scheduler, sparks):
                 self.pool.put_back(self.unwanted.without_orphans(self.schedulers.give_back(scheduler, sparks)))
                 return self.reruns.report(asked=False)
@@ -327,9 +346,10 @@ class Node:
             case msg.Gone(ref, replica):
                 return self.reruns.on_gone(ref, replica)
             case msg.Code(digest, data):
-                self.code.learn(digest, data)
-                self.code.knows(sender, digest)
-                return []
+                self.code.receive(sender, digest, data)
+                return self.forgetting.look(digest)
+            case msg.Forget(digest, times):
+                return [*self.code.on_forget(sender, digest, times), *self.forgetting.look()]
             case _:
                 return self._take_news(sender, message)
 

@@ -5,7 +5,7 @@ the task is made, provided that every task spawns the same children in the same 
 
 The path of a task begins with the paths of its ancestors: each index is a sequence of bytes of which no other is the
 beginning (7 bits a byte, low ones first, all but the last marked by the high bit).  Chains that are too long are folded
-into a digest; below a fold the ancestors above it cannot be seen any more.
+into a digest; below a fold the ancestors above it cannot be seen any more, but for the first, which follows the digest.
 """
 
 from __future__ import annotations
@@ -37,6 +37,21 @@ def first_index(path: bytes) -> bytes:
     """The beginning of a path: that of the program's task; all of it if it is folded."""
     if path.startswith(FOLD):
         return path
+    for end, byte in enumerate(path, 1):
+        if byte < 0x80:
+            return path[:end]
+    return path
+
+
+def call_of(path: bytes) -> bytes:
+    """The program's task that the one at this path descends from, or is, by which tasks take turns: its index; for a
+    bundle of the program's calls, which are several, that bundle."""
+    if path.startswith(BUNDLE):
+        first = path[len(BUNDLE) :]
+        call = call_of(first)
+        return path if call == first else call
+    if path.startswith(FOLD):
+        path = path[len(FOLD) + DIGEST_BYTES :]
     for end, byte in enumerate(path, 1):
         if byte < 0x80:
             return path[:end]
@@ -100,5 +115,5 @@ def child_path(parent: bytes, index: int) -> bytes:
         indices.append(index)
         path = bytes(indices)
     if len(path) > PATH_BYTES_MAX:
-        return FOLD + blake2b(path, digest_size=DIGEST_BYTES).digest()
+        return FOLD + blake2b(path, digest_size=DIGEST_BYTES).digest() + call_of(path)
     return path

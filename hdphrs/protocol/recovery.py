@@ -6,7 +6,7 @@ roles' own rules for it; and who decides that a node is dead (`membership.py`).
 
 from __future__ import annotations
 
-from hdphrs.protocol.code import CodeStore
+from hdphrs.protocol.code import CodeStore, party
 from hdphrs.protocol.counters import Counters
 from hdphrs.protocol.effects import Effect, Fence
 from hdphrs.protocol.events import SchedulerDied
@@ -64,7 +64,7 @@ class Recovery:
             self._schedulers.charge(event.leftover_of, (*event.charged, event.crash))
         for spark in survivors:
             self._supervisor.charge(spark)
-        self._code.forget(("scheduler", origin))
+        self._code.forget(party(origin))
         effects = self._unwanted.forget(origin)
         for ref, replica, outcome in given_up:
             if not self._unwanted.has_stopped(ref, replica):

@@ -9,13 +9,14 @@ down must not start from zero each time (decision 3).
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from hdphrs.config import CoreConfig
 from hdphrs.protocol.effects import Deliver
-from hdphrs.protocol.paths import BUNDLE, may_hold
+from hdphrs.protocol.paths import BUNDLE, call_of, may_hold
 from hdphrs.protocol.sparkpool import Sparkpool
 from hdphrs.protocol.tasks import Blame, Cause, Crash, Origin, Orphan, Outcome, Piece, Spark, Task, TaskRef, Verdict
 
@@ -32,8 +33,12 @@ class _Scheduler:
     again: dict[tuple[TaskRef, int], Spark] = field(default_factory=dict)
     """Those of them that need not compute everything, since they are run again."""
 
+    beside: dict[tuple[TaskRef, int], None] = field(default_factory=dict)
+    """Those that were to be started before what ran."""
+
     def take(self, copy: tuple[TaskRef, int]) -> Spark:
         """It has no part in this one any more."""
+        self.beside.pop(copy, None)
         self.again.pop(copy, None)
         return self.held.pop(copy)
 
@@ -123,24 +128,55 @@ class Schedulers:
                 spark = pool.take()
                 left -= 1
                 if self._is_wanted(spark):
-                    key = (spark.ref, spark.replica)
-                    assert key not in scheduler.held, f"two copies of {spark.ref}#{spark.replica}"
                     if self._blame and len(crashes := self.crashes_of(spark.task.path)) > len(spark.crashes):
                         if self.is_given_up(spark.task, crashes):
-                            given_up.append((*key, crashed(spark.task, crashes)))
+                            given_up.append((spark.ref, spark.replica, crashed(spark.task, crashes)))
                             continue
                         spark = replace(spark, crashes=crashes)  # so that it runs carefully
-                    if self._blame and spark.pieces:
-                        spark = self._without_charged(spark)
-                    scheduler.held[key] = spark
-                    if spark.pieces:
-                        scheduler.again[key] = spark
-                    sparks.append(spark)
+                    sparks.append(self._hold(scheduler, spark))
             if sparks:
                 scheduler.room = 0
                 del self._hungry[origin]
                 handed.append((origin, sparks))
         return handed, given_up
+
+    def _hold(self, scheduler: _Scheduler, spark: Spark) -> Spark:
+        """It is this scheduler's from now on, as it is returned."""
+        key = (spark.ref, spark.replica)
+        assert key not in scheduler.held, f"two copies of {spark.ref}#{spark.replica}"
+        if self._blame and spark.pieces:
+            spark = self._without_charged(spark)
+        scheduler.held[key] = spark
+        if spark.pieces:
+            scheduler.again[key] = spark
+        return spark
+
+    def squeeze(self, *, bundles: bool) -> tuple[Origin, Spark] | None:
+        """A task of a call that has none on any scheduler, or, where several calls have some, of one that has the
+        fewest, which may all wait for it; and the scheduler that is to run it beside what it runs, the one that was
+        asked least.  None if there is none, or enough has been asked of all.
+
+        What has taken down a scheduler before waits until one has nothing else to lose.
+
+        Args:
+            bundles: whether it may be a bundle of the program's calls, of which there are mostly more.
+        """
+        most = self._config.share_max
+        busy = [(origin, one) for origin, one in self._up.items() if one.held and len(one.beside) < most]
+        if not busy:
+            return None
+        served = Counter([call_of(spark.task.path) for one in self._up.values() for spark in one.held.values()])
+        fewest = min(served.values()) if len(served) > 1 else 0
+        while (spark := self._pool.take_least(served, fewest, bundles=bundles)) is not None:
+            if self._is_wanted(spark):
+                if spark.crashes or self.crashes_of(spark.task.path):
+                    self._pool.put_back([spark])
+                    return None
+                origin, scheduler = min(busy, key=lambda item: len(item[1].beside))
+                spark = self._hold(scheduler, spark)
+                scheduler.beside[spark.ref, spark.replica] = None
+                return origin, spark
+        return None
 
     def copy(self, origin: Origin, ref: TaskRef, replica: int) -> Spark:
         """What a scheduler has got and not answered."""
@@ -151,6 +187,8 @@ class Schedulers:
         scheduler, copy = self._up[origin], (ref, replica)
         if scheduler.again:
             scheduler.again.pop(copy, None)
+        if scheduler.beside:
+            scheduler.beside.pop(copy, None)
         return scheduler.held.pop(copy).task
 
     def give_back(self, origin: Origin, sparks: tuple[tuple[TaskRef, int], ...]) -> list[Spark]:

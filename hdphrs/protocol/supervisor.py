@@ -81,6 +81,10 @@ class Supervisor:
         """For checks of the invariants."""
         return iter(self._records.items())
 
+    def codes(self) -> Iterator[bytes]:
+        """The digests of the code of all tasks that may have to be made again."""
+        return (record.task.code for record in self._records.values())
+
     def record(self, ref: TaskRef) -> Record | None:
         """What is known of a task; None for a full future."""
         return self._records.get(ref)

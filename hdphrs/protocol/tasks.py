@@ -86,6 +86,8 @@ class Task:
     """For how long it may run (decision 19); 0 for as long as it takes."""
     pin: tuple[NodeId, ...] = ()
     """It runs on one of these nodes, and nowhere else (decision 20); empty for anywhere."""
+    priority: int = 0
+    """Of tasks that wait at a node, those with the highest are handed out first."""
 
 
 KEEN = b"!"

@@ -19,7 +19,7 @@ from hdphrs.api.options import options_of, use
 from hdphrs.api.places import Roster
 from hdphrs.errors import CannotTravelError
 from hdphrs.protocol.tasks import Outcome, Task, Verdict
-from hdphrs.scheduler.assigned import Assigned, path_of
+from hdphrs.scheduler.assigned import Assigned, path_of, root_of
 from hdphrs.scheduler.note import plain
 from hdphrs.scheduler.pace import WORTH_S
 from hdphrs.scheduler.reuse import Fill
@@ -36,14 +36,14 @@ from hdphrs.wire.bundle import (
     share_of,
     unpack_answer,
 )
-from hdphrs.wire.code import CodeBook, with_context
+from hdphrs.wire.code import INLINE_BYTES_MAX, CodeBook, with_context
 from hdphrs.wire.items import unpack_outcome
 from hdphrs.wire.page import NOTHING, Reading, label
 from hdphrs.wire.values import dump_arguments
 
 Taken = list[tuple[Future[Any], Callable[..., Any]]]
 
-KINDS_MAX: Final = 1024
+KINDS_MAX: Final = 256
 """Functions of which it is remembered how long they take."""
 
 
@@ -88,7 +88,14 @@ class Away:
         assert self.task is not None
         assert self.calls is not None
         bundle = self.task
-        return Task(bundle.name, self.calls.path(place), bundle.code, self.calls.payload(place), bundle.supervised)
+        return Task(
+            bundle.name,
+            self.calls.path(place),
+            bundle.code,
+            self.calls.payload(place),
+            bundle.supervised,
+            priority=bundle.priority,
+        )
 
     def _label(self, place: int) -> bytes:
         """That of the value of one of the calls."""
@@ -205,11 +212,15 @@ class Gatherer:
             kind = self._book.code_of(name_of(function), function)
         except CannotTravelError:
             return None  # its export says so
-        expected = self._expected.get(kind)
+        digest, data = kind
+        if len(data) > INLINE_BYTES_MAX:
+            return None
+        key = bytes(digest), data  # another object, that keeps nothing registered
+        expected = self._expected.get(key)
         if expected is None:
             if len(self._expected) >= KINDS_MAX:
                 self._expected.clear()
-            expected = self._expected[kind] = Expectation()
+            expected = self._expected[key] = Expectation()
         return expected
 
     def _units(
@@ -259,7 +270,14 @@ class Gatherer:
         said = with_context(self._book.chance, context_of(first))
         calls = Calls(parent, [future._index for future in futures], b"" if code else data, said, arguments)
         supervised = self._reliable if first.supervised is None else first.supervised
-        task = Task(name_of(function), bundle_path(parent, first._index), code, pack_calls(calls), supervised)
+        task = Task(
+            name_of(function),
+            bundle_path(parent, first._index),
+            code,
+            pack_calls(calls),
+            supervised,
+            priority=root_of(first).assigned.spark.task.priority,
+        )
         return Away(futures, expected, task, calls)
 
 

@@ -16,7 +16,8 @@ from hdphrs.api import future as fast
 from hdphrs.api.future import Future
 from hdphrs.api.places import Roster
 from hdphrs.lookout import look_out_s
-from hdphrs.protocol.tasks import Outcome, Payload
+from hdphrs.protocol.surroundings import is_surroundings
+from hdphrs.protocol.tasks import Outcome
 from hdphrs.scheduler.answers import COST, Answers
 from hdphrs.scheduler.bundles import Bundles, assigned
 from hdphrs.scheduler.end import flush_streams, leave
@@ -30,10 +31,12 @@ from hdphrs.scheduler.meter import Meter, Share
 from hdphrs.scheduler.native_threads import native_threads, schedulers_here
 from hdphrs.scheduler.stop import Stopper
 from hdphrs.scheduler.strands import Strands
+from hdphrs.scheduler.surroundings import Wardrobe
 from hdphrs.scheduler.timers import Timers
 from hdphrs.scheduler.voice import Voice
 from hdphrs.scheduler.waiting import Waiting
 from hdphrs.wire import local
+from hdphrs.wire.code import CodeBook, CodeShelf
 from hdphrs.wire.said import WANTED
 from hdphrs.wire.settings import usable_cores
 
@@ -57,13 +60,15 @@ class Dialogue:
         timers: Timers,
         meter: Meter,
         strands: Strands | None,
-        teach: Callable[[bytes, Payload], None],
+        book: CodeBook,
+        shelf: CodeShelf,
+        wardrobe: Wardrobe,
         imports: Imports,
         finds: Finds,
         voice: Voice,
         roster: Roster,
     ) -> None:
-        """Who has something to say, and whom something may be said to; `teach` takes code that arrives."""
+        """Who has something to say, and whom something may be said to."""
         self._mail = mail
         self._exporter = exporter
         self._habits = habits
@@ -75,7 +80,9 @@ class Dialogue:
         self._timers = timers
         self._meter = meter
         self._strands = strands
-        self._teach = teach
+        self._book = book
+        self._shelf = shelf
+        self._wardrobe = wardrobe
         self._imports = imports
         self._finds = finds
         self._voice = voice
@@ -86,6 +93,10 @@ class Dialogue:
         """It has been told in time: something runs here yet."""
         self._uncredited: deque[tuple[Future[Any], Outcome, Share]] = deque()
         """What other threads have delivered: the main thread keeps the accounts."""
+        self.first: int = 0
+        """So many of the youngest in the deque are to be run before what runs."""
+        self.on_first: Callable[[], object] = bool
+        """Called when there are some, whoever has read of them."""
         self._reported = 0
         """How many own sparks have been run that the node has been told of."""
         self._read_s = 0.0
@@ -111,11 +122,15 @@ class Dialogue:
         hunger = self._hunger(ahead) if hungry and (not self.is_hungry or (self._ahead and not ahead)) else []
         said = self._voice.finish() if answers or parts else self._voice.gathered()
         if said or parts or answers or hunger:
-            self._mail.tell(*said, *self._keeper.gathered(), *parts, *answers, *hunger)
+            self._mail.tell(*said, *self._keeper.gathered(), *parts, *answers, *hunger, *self._released())
         else:
             self._keeper.send()
         if answers:
             flush_streams()
+
+    def _released(self) -> list[list[object]]:
+        released = self._book.released()
+        return [[local.RELEASE, released]] if released else []
 
     def _hunger(self, ahead: bool) -> list[list[object]]:
         how = local.AGAIN if self.is_hungry else local.AHEAD if ahead else local.NOW
@@ -148,12 +163,22 @@ class Dialogue:
                     self.is_hungry = False
                     # Behind what waits already: it has been asked for ahead, again and again, and must not starve that.
                     fast.sparks.extendleft([assigned(serial, local.spark_of(spark)) for serial, spark in sparks])
+                case [local.START, sparks, _]:
+                    fast.sparks.extend([assigned(serial, local.spark_of(spark)) for serial, spark in sparks])
+                    self.first += len(sparks)
+                    self.on_first()
                 case [local.STOP, copies]:
                     self.is_hungry = False  # as with DELIVER
                     self._stopper.stop_copies(copies)
                     self._waiting.wake_all()
                 case [local.CODE, digest, data]:
-                    self._teach(digest, data)
+                    if is_surroundings(digest):
+                        self._wardrobe.take(bytes(data))
+                    else:
+                        self._shelf.teach(digest, data)
+                case [local.FORGET, digest]:
+                    self._shelf.forget(digest)
+                    self._mail.tell(*self._released())
                 case [local.NODES, nodes]:
                     self._roster.hear(nodes)
                     self._keeper.nodes = len(nodes)

@@ -21,7 +21,7 @@ from hdphrs.api.places import Roster
 from hdphrs.errors import Cancelled, CannotTravelError, UsageError
 from hdphrs.protocol.pieces import check_of
 from hdphrs.protocol.tasks import FAIR, KEEN, NodeId, Outcome, Task
-from hdphrs.scheduler.assigned import Assigned, is_below, path_of
+from hdphrs.scheduler.assigned import Assigned, is_below, path_of, root_of
 from hdphrs.scheduler.away import Away, Gatherer, Taken
 from hdphrs.scheduler.note import plain
 from hdphrs.scheduler.pace import EXPORT_MAX, Pace
@@ -154,14 +154,22 @@ class Exporter:
     def _encode_lone(self, future: Future[Any], function: Callable[..., Any]) -> Task | None:
         """The task of a spark that leaves alone; None if it cannot, and its future is full of that."""
         try:
-            return self._encode(function, future._content, path_of(future), future.supervised, context_of(future))
+            priority = root_of(future).assigned.spark.task.priority
+            context = context_of(future)
+            return self._encode(function, future._content, path_of(future), future.supervised, context, priority)
         except (CannotTravelError, UsageError) as error:
             future._content = error
             future._status = FAILED
             return None
 
     def place(
-        self, node: NodeId, function: Callable[..., Any], args: tuple[Any, ...], path: bytes, supervised: bool | None
+        self,
+        node: NodeId,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        path: bytes,
+        supervised: bool | None,
+        priority: int,
     ) -> Future[Any]:
         """Send a thread to a node.
 
@@ -173,7 +181,7 @@ class Exporter:
             future._function = None
             if fast.isolates:
                 future._context = fast.isolation.snapshot()
-            task = self._encode(function, args, path, supervised, context_of(future), is_placed=True)
+            task = self._encode(function, args, path, supervised, context_of(future), priority, is_placed=True)
             self._tell([local.PLACE, self._send_away(Away([future], None), task), node, pack_task(task)])
             return future
 
@@ -297,6 +305,7 @@ class Exporter:
         path: bytes,
         supervised: bool | None,
         context: bytes,
+        inherited: int,
         *,
         is_placed: bool = False,
     ) -> Task:
@@ -305,7 +314,7 @@ class Exporter:
         code, payload = self._book.encode(name, function, args, kwargs, context)
         supervised = self._reliable if supervised is None else supervised
         memo = self._memo(function, code, payload, args, kwargs, path)
-        options = options_of_task(function, self._roster, is_placed=is_placed)
+        options = options_of_task(function, self._roster, inherited, is_placed=is_placed)
         return Task(name, path, code, payload, supervised, memo, *options)
 
     def _memo(

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable
 from math import ceil, inf
 from time import perf_counter
+from typing import Protocol
 
 from hdphrs.api import future as fast
 from hdphrs.room import OwnThread
@@ -35,6 +36,14 @@ from hdphrs.scheduler.voice import Voice
 from hdphrs.wire import local
 from hdphrs.wire.files import out_of_the_way
 from hdphrs.wire.page import LOOK, SPEAK, Line
+
+
+class Turn(Protocol):
+    """What is needed of that (`turn.py`, which imports this)."""
+
+    def end(self) -> bool: ...
+    def interrupt(self) -> None: ...
+
 
 ASKED_BYTES = 64
 """Requests that are read at once; those of one kind are one."""
@@ -65,7 +74,7 @@ class Helper:
         bundles: Bundles,
         habits: Habits,
         flush: Callable[[], None],
-        end_turn: Callable[[], bool],
+        turn: Turn,
         somebody_idles: Callable[[], bool],
         *,
         looks: bool,
@@ -74,7 +83,7 @@ class Helper:
         Args:
             control: where the node's requests come in.
             flush: sends what has gathered.
-            end_turn: has the running task let others go on at its next spawn; whether there are any.
+            turn: may have the running task let others go on at its next spawn.
             somebody_idles: whether another scheduler of this node runs nothing.
             looks: whether it is to look at what runs.
         """
@@ -92,7 +101,7 @@ class Helper:
         self._bundles = bundles
         self._habits = habits
         self._flush = flush
-        self._end_turn = end_turn
+        self._turn = turn
         self._somebody_idles = somebody_idles
         self._ident = 0
         self._woken, self._bell = map(out_of_the_way, os.pipe())
@@ -201,7 +210,7 @@ class Helper:
         now_s = perf_counter()
         if self._timers.left_s() == 0.0:
             self._line.again()  # so that the running task gives way at its next spawn
-        self._has_ended_turn = self._end_turn()
+        self._has_ended_turn = self._turn.end()
         if now_s >= self._look_s:
             self._look_s = now_s + self._keeper.look_s
             self._look()
@@ -246,6 +255,8 @@ class Helper:
         for message in self._mail.glance():
             if message[0] == local.STOP:
                 self._stopper.stop_copies(message[1])
+            elif message[0] == local.START and len(message) > 2:
+                self._turn.interrupt()
             elif message[0] == local.DELIVER:
                 self._exporter.came_back(message[1], message[2][COST])
             elif message[0] == local.PARTS:

@@ -27,8 +27,7 @@ from hdphrs.api.future import DONE, FAILED, Future, take
 from hdphrs.api.options import use
 from hdphrs.api.places import Roster
 from hdphrs.errors import CannotTravelError
-from hdphrs.protocol.surroundings import is_surroundings
-from hdphrs.protocol.tasks import Payload, Task
+from hdphrs.protocol.tasks import Task
 from hdphrs.scheduler.answers import COST, LATE_S, LEDGER_LATE_S, Answers
 from hdphrs.scheduler.assigned import Assigned, root_of
 from hdphrs.scheduler.bundles import Bundle, Bundles, Call
@@ -149,7 +148,9 @@ class Hub:
             self._timers,
             self._meter,
             self._strands,
-            self._teach,
+            book,
+            self._shelf,
+            self._wardrobe,
             self._imports,
             finds,
             self.voice,
@@ -170,7 +171,7 @@ class Hub:
             self._bundles,
             self._habits,
             self._dialogue.flush,
-            turn.end,
+            turn,
             self._somebody_idles,
             looks=reliable,
         )
@@ -214,13 +215,6 @@ class Hub:
         self._serve_loop()
         raise AssertionError("the loop of the main greenlet never ends")
 
-    def _teach(self, digest: bytes, data: Payload) -> None:
-        """What tasks need arrives, ahead of them."""
-        if is_surroundings(digest):
-            self._wardrobe.take(bytes(data))
-        else:
-            self._shelf.teach(digest, data)
-
     def _serve_loop(self) -> None:
         """The body of every greenlet; an error in here is ours, and must not surface in somebody's task."""
         try:
@@ -236,7 +230,9 @@ class Hub:
                 waiting.look()
             if timers.calls:
                 timers.fire()
-            if stacks.ready:
+            if self._dialogue.first:
+                self._dialogue.first -= 1
+            elif stacks.ready:
                 self._dialogue.flush()
                 if not stacks.go_on():
                     return
@@ -318,7 +314,7 @@ class Hub:
             self._timers.fire()
         if self._line.demand and fast.sparks:
             self._exporter.export()
-        return bool(self._stacks.ready or self._waiting.in_place)
+        return bool(self._stacks.ready or self._waiting.in_place or self._dialogue.first)
 
     def _look_ahead(self, call: Call) -> None:
         """Half of a bundle is done: if it will soon be over, and nothing else is here, say so; or look again later."""

@@ -96,7 +96,8 @@ class TaskPort:
         path = child_path(path_of(parent), parent._spawned)
         future = self._finished_before(path, function, args)
         if future is None:
-            future = self._exporter.place(node, function, args, path, supervised)
+            priority = root_of(parent).assigned.spark.task.priority
+            future = self._exporter.place(node, function, args, path, supervised, priority)
             future._parent = parent
             if self._strands is not None:
                 self._strands.spawned(future)

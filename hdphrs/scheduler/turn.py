@@ -68,6 +68,7 @@ class Turn:
         self._bundles = bundles
         self._stopper = stopper
         self._dialogue = dialogue
+        dialogue.on_first = self.interrupt
         self._helper = helper
 
     @property
@@ -126,7 +127,9 @@ class Turn:
             self.mark()
             self._dialogue.receive(block=False)
             self._waiting.look()
-        if self._stacks.ready:
+        if self._dialogue.first:
+            self.is_over = False  # that is what it was about
+        if self._stacks.ready or self._dialogue.first:
             self._stacks.ready.append(getcurrent())
             self.suspend()
             self._stopper.check()
@@ -137,6 +140,10 @@ class Turn:
         runs_s = 0.0 if self._meter.account is None else perf_counter() - self._meter.stack_since_s
         if not self._stacks.aside or runs_s < TURN_S:
             return False
+        self.interrupt()
+        return True
+
+    def interrupt(self) -> None:
+        """In any thread: others are to have the core at the next spawn of what runs."""
         self.is_over = True
         self._line.again()
-        return True

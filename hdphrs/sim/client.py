@@ -58,8 +58,6 @@ class Client:
         if not self.began:
             self.began = True
             self._cluster.accounts.begin(self._world.now_ns)
-            for code in CODES:
-                self._tell(ev.Learned(code, code))
             self._spawn()
 
     def delivered(self, effect: fx.Deliver) -> None:
@@ -89,6 +87,8 @@ class Client:
     def _spawn(self) -> None:
         """The next round."""
         program, drawn = self._cluster.program, self._cluster.drawn
+        for code in CODES:
+            self._tell(ev.Learned(code, code))
         first = self._spawned
         self._spawned = last = min(len(program.tops), first + -(-len(program.tops) // drawn.rounds))
         exported: list[int] = []
@@ -102,6 +102,7 @@ class Client:
         for start in range(0, len(exported), EXPORT_MAX):
             chunk = exported[start : start + EXPORT_MAX]
             self._tell(ev.Exported(PROGRAM, tuple((slot, program.task[program.tops[slot]]) for slot in chunk)))
+        self._tell(ev.Released(PROGRAM, CODES))  # the functions are gone; the next round has some of the same code
 
     def _tidy(self, _: None) -> None:
         """Let orphans run out, so that what is left over then is left over for ever."""

@@ -315,6 +315,8 @@ def _config(drawn: Draw, program: Program) -> CoreConfig:
         remembered_crashes_max=max(drawn.remembered_crashes_max, program.blamable + drawn.crashes),
         piece_cost_s=drawn.piece_cost_us / 1e6,
         pieces_bytes_max=drawn.pieces_bytes_max,
+        code_bytes_max=drawn.code_bytes_max,
+        fair_s=drawn.fair_us / 1e6,
         cancel_grace_s=drawn.cost_us / 1e6,
         speculate=bool(drawn.speculate),
         straggler_s=drawn.cost_us / 1e6,

@@ -137,15 +137,20 @@ class Crew:
         scheduler = self.schedulers[effect.scheduler]
         self._mail(scheduler, scheduler.learn_code, effect.digest)
 
+    def unlearn(self, effect: fx.Unlearn) -> None:
+        """Effect `Unlearn`."""
+        scheduler = self.schedulers[effect.scheduler]
+        self._mail(scheduler, scheduler.forget_code, effect.digest)
+
     def start(self, effect: fx.Start) -> None:
         """Effect `Start`."""
         scheduler = self.schedulers.get(effect.scheduler)
-        if scheduler is None or not scheduler.asked:
-            raise Wrong(f"scheduler {self._host.node}.{effect.scheduler} gets work and did not ask for it")
+        if scheduler is None or scheduler.asked == effect.first:
+            raise Wrong(f"scheduler {self._host.node}.{effect.scheduler} gets work and did not ask for it, or has none")
         scheduler.asked = False
         for spark in effect.sparks:
             scheduler.handed[spark.ref, spark.replica] = spark.task
-        self._mail(scheduler, scheduler.start, effect.sparks)
+        self._mail(scheduler, scheduler.start_first if effect.first else scheduler.start, effect.sparks)
         self._nudge()
 
     def deliver(self, effect: fx.Deliver) -> None:

@@ -90,6 +90,8 @@ class Draw:
     remembered_crashes_max: int
     piece_cost_us: int
     pieces_bytes_max: int
+    code_bytes_max: int
+    fair_us: int
     park_ms: int
     fish_deadline_ms: int
     backoff_max_ms: int
@@ -239,6 +241,8 @@ _DRAWN: dict[str, Chooser] = {
     "remembered_crashes_max": _tight(50, _between(1, 4), 1024),
     "piece_cost_us": _geometric(1, 2000),
     "pieces_bytes_max": _pieces_bytes,
+    "code_bytes_max": _tight(50, _between(1, 3000), 32 << 20),
+    "fair_us": _sometimes(50, _one_of(100, 1000, 10_000)),
     "park_ms": _one_of(1, 5, 20, 100),
     "fish_deadline_ms": _one_of(5, 20, 100, 3000),
     "backoff_max_ms": _one_of(2, 10, 100),

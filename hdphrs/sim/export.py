@@ -26,8 +26,10 @@ class Exporter:
         """Oldest left; assigned tasks and the scheduler's own sparks, some of them taken already."""
         self.away: dict[int, Future] = {}
         """By slot."""
-        self.known: set[bytes] = set()
-        """Code that the node has from here, or has given."""
+        self.taught: dict[bytes, None] = {}
+        """Code that the node has given."""
+        self._registered: dict[bytes, None] = {}
+        """Code that the node has from here."""
         self._program = program
         self._origin = origin
         self._tell = tell
@@ -90,7 +92,18 @@ class Exporter:
         return slot
 
     def _teach(self, digest: bytes) -> list[ev.Event]:
-        if digest in self.known:
+        if digest in self.taught or digest in self._registered:
             return []
-        self.known.add(digest)
-        return [ev.Learned(digest, digest)]
+        self._registered[digest] = None
+        return [ev.Learned(digest, digest, self._origin)]
+
+    def forget_code(self, digest: bytes) -> None:
+        """The node asks for that."""
+        del self.taught[digest]
+        self._tell(ev.Released(self._origin, (digest,)))
+
+    def release_code(self) -> None:
+        """All tasks have ended, and their functions are gone."""
+        if self._registered:
+            released, self._registered = tuple(self._registered), {}
+            self._tell(ev.Released(self._origin, released))

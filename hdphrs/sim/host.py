@@ -72,6 +72,7 @@ class Host:
         self._timer = 0
         self._carry_out: dict[type, Callable[[Any], None]] = {
             fx.Teach: self.crew.teach,
+            fx.Unlearn: self.crew.unlearn,
             fx.Start: self.crew.start,
             fx.Deliver: self._deliver,
             fx.Demand: self.crew.demand,

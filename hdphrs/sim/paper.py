@@ -84,6 +84,8 @@ PROFILE: dict[str, int] = QUIET | {
     "remembered_crashes_max": _CORE.remembered_crashes_max,
     "piece_cost_us": round(_CORE.piece_cost_s * 1e6),
     "pieces_bytes_max": _CORE.pieces_bytes_max,
+    "code_bytes_max": _CORE.code_bytes_max,
+    "fair_us": 0,
     "park_ms": round(_CORE.park_s * 1000),
     "fish_deadline_ms": round(_CORE.fish_deadline_s * 1000),
     "backoff_max_ms": round(_CORE.backoff_max_s * 1000),

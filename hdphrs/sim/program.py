@@ -29,7 +29,7 @@ DEPTH_MAX = 10
 again from its beginning, while what they had spawned goes on elsewhere and, poisoned too, kills more schedulers: below
 a long chain the work grows exponentially before it ends."""
 
-CODES = (b"code of f", b"code of g", b"code of h")
+CODES = tuple(b"code of f%d" % number for number in range(24))
 
 
 class Program:

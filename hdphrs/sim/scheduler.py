@@ -18,7 +18,7 @@ from hdphrs.sim.errors import Wrong
 from hdphrs.sim.export import Exporter
 from hdphrs.sim.program import number_of
 from hdphrs.sim.reuse import Reuse
-from hdphrs.sim.stack import AWAY, BEGIN, DONE, END, GET, RUNNING, WAITING, Frame, Future, Stack
+from hdphrs.sim.stack import AWAY, BEGIN, DONE, END, GET, RUNNING, SPAWN, WAITING, Frame, Future, Stack
 from hdphrs.sim.world import Action
 
 if TYPE_CHECKING:
@@ -84,6 +84,8 @@ class Scheduler:
         self._mail: deque[tuple[Action, Any]] = deque()
         self._exporter = Exporter(cluster.program, origin, self._tell)
         self._deque = self._exporter.deque
+        self._first: deque[Spark] = deque()
+        """To be run before what runs."""
         self._ready: deque[Stack] = deque()
         self._results: list[tuple[TaskRef, int, Outcome]] = []
         self._until_ns = 0
@@ -106,7 +108,13 @@ class Scheduler:
 
     def learn_code(self, digest: bytes) -> None:
         """`Teach`."""
-        self._exporter.known.add(digest)
+        if digest in self._exporter.taught:
+            raise Wrong(f"scheduler {self._host.node}.{self.origin} is taught what it knows")
+        self._exporter.taught[digest] = None
+
+    def forget_code(self, digest: bytes) -> None:
+        """`Unlearn`."""
+        self._exporter.forget_code(digest)
 
     def learn_nodes(self, nodes: list[NodeId]) -> None:
         """Who is alive."""
@@ -116,6 +124,11 @@ class Scheduler:
         """`Start`."""
         self._hungry = False
         self._deque.extend(reversed(sparks))
+        self._mine.update((_copy(spark), None) for spark in sparks)
+
+    def start_first(self, sparks: tuple[Spark, ...]) -> None:
+        """`Start`, before what runs."""
+        self._first.extend(sparks)
         self._mine.update((_copy(spark), None) for spark in sparks)
 
     def deliver(self, filled: tuple[int, Outcome]) -> None:
@@ -161,6 +174,7 @@ class Scheduler:
         kept = [item for item in self._deque if _copy(item if isinstance(item, Spark) else item.root) != copy]
         self._deque.clear()
         self._deque.extend(kept)
+        self._first = deque(spark for spark in self._first if _copy(spark) != copy)
         self._ready = deque(stack for stack in self._ready if _copy(stack.root) != copy)
         del self._cancelled[copy]
         self._world.tally("stopped")
@@ -264,6 +278,13 @@ class Scheduler:
                 self.stack = None
                 self._stop(_copy(stack.root))
                 continue
+            if frame.phase == SPAWN:
+                self._read()
+                if self._first and not self.dead:
+                    self._world.tally("gave way")
+                    self._ready.append(stack)
+                    self.stack = None
+                    continue
             match frame.phase:
                 case 0:  # BEGIN
                     self._compute(program.before_ns[frame.number])
@@ -286,6 +307,9 @@ class Scheduler:
     def _next(self) -> Stack | None:
         """Resumed tasks first, then the deque, youngest first, then the node."""
         while True:
+            if self._first:
+                self._flush()
+                return self._begin(self._first.popleft())
             if self._ready:
                 self._flush()
                 return self._ready.popleft()
@@ -302,7 +326,7 @@ class Scheduler:
 
     def _begin(self, spark: Spark) -> Stack:
         number = number_of(spark.task)
-        if spark.task.code not in self._exporter.known:
+        if spark.task.code not in self._exporter.taught:
             raise Wrong(f"{spark.ref} is started on {self._host.node}.{self.origin}, which does not have its code")
         if self._results:
             self._pass_on(number)
@@ -423,6 +447,7 @@ class Scheduler:
             self._flush()
             return
         self._hungry = True
+        self._exporter.release_code()
         hungry = ev.Hungry(self.origin, self._cluster.drawn.room)
         if self._results:
             results, self._results = self._results, []

@@ -49,6 +49,8 @@ _OFF = {
     "lifo": 0,
     "abrupt": 0,
     "pieces_bytes_max": 0,
+    "code_bytes_max": 32 << 20,
+    "fair_us": 0,
     "sampled_pct": 100,
     "rounds": 1,
     "payload_bytes": 4,

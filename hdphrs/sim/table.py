@@ -50,7 +50,7 @@ WANTED: dict[str, tuple[str, ...]] = {
             "orphans",
         ),
         *("duplicates", "stale", "crashes", "LOST", "CRASHED", "lost the root"),
-        *("cancelled", "stopped", "schedulers replaced"),
+        *("cancelled", "stopped", "schedulers replaced", "gave way"),
     ),
     "work": (
         "tasks_started",
@@ -67,7 +67,7 @@ WANTED: dict[str, tuple[str, ...]] = {
     "messages": (
         *("FISH", "NOWORK", "SCHEDULE", "REQ", "AUTH", "DENIED", "OBSOLETE", "ACK", "RESULT", "PUSH", "PURGE"),
         *("CANCEL",),
-        *("LEAVING", "NOTED", "BYE", "KEEP", "RECALL", "RECALLED", "ORPHANS", "AWAIT", "GONE", "CODE"),
+        *("LEAVING", "NOTED", "BYE", "KEEP", "RECALL", "RECALLED", "ORPHANS", "AWAIT", "GONE", "CODE", "FORGET"),
         *("WELCOME", "JOINED", "SUSPECT", "DEADNODE", "TERM", "TERMACK"),
     ),
 }

@@ -7,7 +7,7 @@ Which functions are code
 
 A function that its module names (importable, or a global of `__main__`) is registered under its digest.  Lambdas,
 closures, bound methods, partials and callable objects come and go with each spawn, so they travel *inline*, in front of
-the arguments, unless they are large and used again.
+the arguments, unless they are functions that capture something large.
 
 A function of `__main__` is pickled by value, together with the globals it refers to.  The book keeps a `Watch` on what
 those were bound to, and pickles the function anew when that has changed, as happens in a notebook.  A change inside a
@@ -16,8 +16,13 @@ captured list or dict is not noticed: captured data are constants.
 Theory of operation
 -------------------
 
-All processes keep registered code for the length of the run, so there must be finitely much of it.  What a function is
-pickled to is registered only a few times; if it changes at every step, it travels inline from then on.
+The node keeps registered code as long as somebody here may send a task by its digest alone.  That is so while a
+`Claim` on it lives.  The digests that the book hands out (`Digest`) refer to it, and so do the pages of the book: it
+lives as long as the function object, or a task that waits to be sent, whether or not anybody thinks of it.  When it is
+gone the node is told (`released`), and code that is needed again is registered again.  A book has pages for so many
+bytes of code only.
+
+A small function that changes at every step travels inline after a few times, because that costs least.
 
 Any thread may encode.  A page never changes once it is in the book, and pickling, which runs the user's code, holds no
 lock.  A digest counts as registered only after `register` has returned: no task that uses it overtakes its code, and an
@@ -30,8 +35,8 @@ import contextlib
 import sys
 import threading
 import weakref
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 from types import FunctionType
@@ -42,13 +47,34 @@ import msgpack
 from hdphrs.errors import CannotTravelError
 from hdphrs.protocol.tasks import Payload
 from hdphrs.wire import values
-from hdphrs.wire.bulk import bulk_of
 from hdphrs.wire.capture import Watch, is_constant
-from hdphrs.wire.pickling import Cached, dumps, loads
+from hdphrs.wire.pickling import Cached, dump_parts, dumps, loads
 from hdphrs.wire.reloads import reloads
 from hdphrs.wire.search_path import extend_path
 from hdphrs.wire.signals import came_between
-from hdphrs.wire.values import arguments_of, dump_arguments, load_call, load_payload, reason, too_large
+from hdphrs.wire.values import arguments_of, dump_arguments, load_call, load_payload, reason, too_large, with_function
+
+
+class Claim:
+    """Keeps the code behind a digest at the node."""
+
+    __slots__ = ("__weakref__", "digest", "size")
+
+    def __init__(self, digest: bytes, size: int) -> None:
+        self.digest: bytes = digest
+        self.size: int = size
+
+
+class Digest(bytes):
+    """Names registered code, which stays registered as long as this object lives."""
+
+    claim: Claim
+
+    @property
+    def size(self) -> int:
+        """Bytes of the code."""
+        return self.claim.size
+
 
 INLINE = b""
 """The digest of a task whose function travels in its payload."""
@@ -57,13 +83,15 @@ CHANCE_BYTES = 18
 """Of `CodeBook.chance`, in front of a context."""
 
 INLINE_BYTES_MAX = 256 << 10
-"""A larger closure is registered as code if it is spawned again."""
+"""A larger closure is registered as code."""
 
 PAGES_MAX = 1024
-"""Functions that a book remembers; the oldest are forgotten, and pickled again when they are spawned again."""
+PAGES_BYTES_MAX = 64 << 20
+"""Functions that a book remembers, and what they are pickled to; the oldest are forgotten, and pickled again when they
+are spawned again."""
 
 VERSIONS_MAX = 8
-"""Times that one function object is registered, each time with other captured values."""
+"""Times that one small function object is registered, each time with other captured values."""
 
 SHELVED_INLINE_MAX = 256
 """Inline functions that a scheduler keeps unpickled."""
@@ -100,10 +128,16 @@ class Known(NamedTuple):
 class _Page:
     """What the book knows about one function object; it never changes, but may be completed."""
 
-    __slots__ = ("data", "digest", "epoch", "function", "meaning", "versions", "watch")
+    __slots__ = ("data", "digest", "epoch", "function", "meaning", "size", "versions", "watch")
 
     def __init__(
-        self, function: weakref.ref[Callable[..., Any]], watch: Watch, digest: bytes, data: bytes, versions: int
+        self,
+        function: weakref.ref[Callable[..., Any]],
+        watch: Watch,
+        digest: bytes,
+        data: bytes,
+        versions: int,
+        size: int,
     ) -> None:
         self.function = function
         self.watch = watch
@@ -113,6 +147,8 @@ class _Page:
         self.versions = versions
         self.epoch = reloads.epoch
         """Modules that are loaded again later are not what was pickled."""
+        self.size = size
+        """Bytes of the pickle, wherever that is."""
         self.meaning: bytes | None = None
         """What it means, once that has been asked."""
 
@@ -126,7 +162,11 @@ class CodeBook:
         """On what random numbers depend beside the path (`hdphrs.api.seeds`): travels with each call, and back to the
         book of whoever runs it."""
         self._register = register
-        self._registered: set[bytes] = set()
+        self._claims: dict[bytes, weakref.ref[Claim]] = {}
+        """By digest, the latest."""
+        self._alive: set[weakref.ref[Claim]] = set()
+        """All of them: so that the end of each is heard of."""
+        self._ended: deque[bytes] = deque()
         self._registering = threading.RLock()  # a signal handler may spawn while its thread registers
         self._pages: dict[int, _Page] = {}
 
@@ -203,18 +243,47 @@ class CodeBook:
         pickled = arguments_of(code, payload).replace(self.chance, b"", 1)
         return key_of(meaning, args, kwargs, pickled, self.chance + path)
 
-    def adopt(self, function: Callable[..., Any], digest: bytes) -> None:
+    def adopt(self, function: Callable[..., Any], digest: Digest) -> None:
         """`function` has been unpickled here from the code `digest`: its own spawns reuse that digest."""
-        self._registered.add(digest)
         if isinstance(function, FunctionType | Cached):
-            self._remember(function, Watch(function), digest, b"", 0)
+            self._remember(function, Watch(function), digest, b"", 0, 0)
 
     def keep(self, function: Callable[..., Any], data: bytes) -> None:
         """`function` has been unpickled here from `data`, and captures only constants: its own spawns travel as `data`.
 
         Pickled anew it would be other bytes, though the same function, and a piece would not know it again.
         """
-        self._remember(function, Watch(function), INLINE, b"" if len(data) > INLINE_BYTES_MAX else data, 0)
+        size = len(data)
+        self._remember(function, Watch(function), INLINE, b"" if size > INLINE_BYTES_MAX else data, 0, size)
+
+    def claim(self, digest: bytes, size: int) -> Digest:
+        """The node has this code, and counts on being told when nobody here needs it any more."""
+        claim = Claim(digest, size)
+        reference = weakref.ref(claim, lambda ended: self._end(digest, ended))
+        self._alive.add(reference)
+        self._claims[digest] = reference
+        return _digest(claim)
+
+    def released(self) -> list[bytes]:
+        """The digests by which no more tasks will come from here, one for each claim that has ended since the last
+        call."""
+        released = []
+        with contextlib.suppress(IndexError):
+            while True:
+                released.append(self._ended.popleft())
+        return released
+
+    def _end(self, digest: bytes, ended: weakref.ref[Claim]) -> None:
+        """In whichever thread has dropped the last reference, and wherever that was: this must not block."""
+        self._alive.discard(ended)
+        if self._claims.get(digest) is ended:
+            self._claims.pop(digest, None)
+        self._ended.append(digest)
+
+    def _registered(self, digest: bytes) -> Digest | None:
+        reference = self._claims.get(digest)
+        claim = None if reference is None else reference()
+        return None if claim is None else _digest(claim)
 
     def _pickle(self, function: Callable[..., Any], name: str) -> tuple[bytes, bytes]:
         """The digest of the function, or else its pickle."""
@@ -223,41 +292,50 @@ class CodeBook:
             known = None
         watch: Watch | None = None
         try:
-            if isinstance(function, FunctionType | Cached) or (type(function) is partial and is_constant(function)):
+            if is_watchable(function):
                 watch = Watch(function)  # before pickling, so that a change in between is noticed
-            data = dumps(function)
+            data, buffers = dump_parts(function)
+            size = len(data) + sum(map(len, buffers))
+            is_large = size > INLINE_BYTES_MAX
+            if buffers and not (is_large and watch is not None):
+                data, buffers = dumps(function), []
         except BaseException as error:
             if came_between(error):
                 raise
             raise CannotTravelError(f"the function of task {name} does not pickle: {reason(error)}") from error
-        if len(data) > values.PAYLOAD_BYTES_MAX:
-            raise too_large(f"the function of task {name}, with what it captures, is", len(data))
+        if size > values.PAYLOAD_BYTES_MAX:
+            raise too_large(f"the function of task {name}, with what it captures, is", size)
         if watch is None:
             return INLINE, _with_path(data)
         versions = 0 if known is None else known.versions
-        again = known is not None and known.watch.holds()
         digest = INLINE
-        if _is_named(function) or (again and len(data) > INLINE_BYTES_MAX):
-            candidate = blake2b(data + reloads.packed(), digest_size=16).digest()
-            if candidate in self._registered:
-                digest = candidate
-            elif versions < VERSIONS_MAX:
+        if is_large or _is_named(function):
+            hashed = blake2b(data + reloads.packed(), digest_size=16)
+            for buffer in buffers:
+                hashed.update(buffer)
+            candidate = hashed.digest()
+            registered = self._registered(candidate)
+            if registered is None and (is_large or versions < VERSIONS_MAX):
                 versions += 1
-                self._publish(candidate, data)
-                digest = candidate
+                registered = self._publish(candidate, data, buffers)
+            digest = registered or INLINE
         if not digest:
             data = _with_path(data)
-        self._remember(function, watch, digest, b"" if digest or len(data) > INLINE_BYTES_MAX else data, versions)
-        return digest, data
+        self._remember(function, watch, digest, b"" if digest or is_large else data, versions, size)
+        return digest, b"" if digest else data
 
-    def _publish(self, digest: bytes, data: bytes) -> None:
-        packed = bulk_of(msgpack.packb([sys.path, data, reloads.packed()]))
+    def _publish(self, digest: bytes, data: bytes, buffers: Sequence[memoryview]) -> Digest:
+        packed = with_function(msgpack.packb([sys.path, reloads.packed()]), data, buffers)
         with self._registering:
-            if digest not in self._registered:
+            registered = self._registered(digest)
+            if registered is None:
                 self._register(digest, packed)
-                self._registered.add(digest)
+                registered = self.claim(digest, len(packed))
+            return registered
 
-    def _remember(self, function: Callable[..., Any], watch: Watch, digest: bytes, data: bytes, versions: int) -> None:
+    def _remember(
+        self, function: Callable[..., Any], watch: Watch, digest: bytes, data: bytes, versions: int, size: int
+    ) -> None:
         pages = self._pages
         key = id(function)
 
@@ -267,10 +345,16 @@ class CodeBook:
                 pages.pop(key, None)
 
         pages.pop(key, None)
-        pages[key] = _Page(weakref.ref(function, forget), watch, digest, data, versions)
-        while len(pages) > PAGES_MAX:
-            with contextlib.suppress(StopIteration, RuntimeError):  # another thread changes the book
+        pages[key] = _Page(weakref.ref(function, forget), watch, digest, data, versions, size)
+        with contextlib.suppress(StopIteration, RuntimeError):  # another thread changes the book
+            while len(pages) > PAGES_MAX:
                 pages.pop(next(iter(pages)), None)
+            if size > INLINE_BYTES_MAX:
+                all_bytes = sum(page.size for page in pages.values())
+                for old, page in list(pages.items()):
+                    if all_bytes > PAGES_BYTES_MAX and old != key and page.size > INLINE_BYTES_MAX:
+                        pages.pop(old, None)
+                        all_bytes -= page.size
 
 
 class CodeShelf:
@@ -282,12 +366,21 @@ class CodeShelf:
         self._book = book
         self._taught: dict[bytes, Payload] = {}
         self._functions: dict[bytes, Callable[..., Any]] = {}
+        self._digests: dict[bytes, Digest] = {}
+        """Of both."""
         self._inline: OrderedDict[bytes, Callable[..., Any]] = OrderedDict()
 
     def teach(self, digest: bytes, data: Payload) -> None:
         """Code arrives; it is unpickled when a task first needs it."""
-        if digest not in self._functions:
-            self._taught[digest] = data
+        self._digests[digest] = self._book.claim(digest, len(data))
+        self._taught[digest] = data
+
+    def forget(self, digest: bytes) -> None:
+        """No task here needs this code, and it comes again before the next one that does.  Its claim ends with the
+        function object, on which somebody may have kept a hand."""
+        self._taught.pop(digest, None)
+        self._functions.pop(digest, None)
+        self._digests.pop(digest, None)
 
     def decode(
         self, name: str, digest: bytes, payload: Payload
@@ -324,11 +417,9 @@ class CodeShelf:
             raise CannotTravelError(f"task {name} does not unpickle here: {reason(error)}") from error
 
     def _unpack(self, digest: bytes) -> Callable[..., Any]:
-        path, data, reloaded = msgpack.unpackb(bytes(self._taught[digest]))
-        extend_path(path)
-        reloads.apply(reloaded)
-        function: Callable[..., Any] = loads(data)
-        self._book.adopt(function, digest)
+        function: Callable[..., Any]
+        _, function = load_call(self._taught[digest], _prepare)
+        self._book.adopt(function, self._digests[digest])
         self._functions[digest] = function
         del self._taught[digest]  # not before: a second attempt must meet the same error as the first
         return function
@@ -345,6 +436,13 @@ class CodeShelf:
                     if len(self._inline) > SHELVED_INLINE_MAX:
                         self._inline.popitem(last=False)
         return function
+
+
+def _prepare(where: bytes) -> None:
+    """Let this process find what a function refers to, as its sender has it."""
+    path, reloaded = msgpack.unpackb(where)
+    extend_path(path)
+    reloads.apply(reloaded)
 
 
 class _Elsewhere:
@@ -369,6 +467,21 @@ def _with_path(data: bytes) -> bytes:
     installed = (sys.prefix, sys.base_prefix)
     path = [entry for entry in sys.path if entry and not entry.startswith(installed)]
     return dumps(_Elsewhere(path, data, reloads.packed())) if path or reloads.epoch else data
+
+
+def _digest(claim: Claim) -> Digest:
+    digest = Digest(claim.digest)
+    digest.claim = claim
+    return digest
+
+
+def is_watchable(function: Callable[..., Any]) -> bool:
+    """Whether a `Watch` notices all that may change of it: captured data are constants, those of a partial are not,
+    unless they cannot change, or are functions themselves."""
+    if type(function) is not partial:
+        return isinstance(function, FunctionType | Cached)
+    held = (function.func, *function.args, *function.keywords.values())
+    return all(is_constant(value) or is_watchable(value) for value in held)
 
 
 def _is_named(function: Callable[..., Any]) -> bool:

@@ -89,6 +89,7 @@ ROWS: Final[dict[int, type[m.Message]]] = {
     27: m.Gone,
     28: m.Cancel,
     29: m.Discard,
+    30: m.Forget,
 }
 """Kind number to type.  Numbers are never used again; a change of meaning raises `WIRE_VERSION`."""
 

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
+from hdphrs.config import PRIORITY_MAX
 from hdphrs.protocol.tasks import (
     Blame,
     Cause,
@@ -38,7 +39,7 @@ T = TypeVar("T")
 PORT_MAX: Final = 65535
 
 _VERDICTS: Final = {int(verdict): verdict for verdict in Verdict}
-_PLAIN_TASK: Final = (str, bytes, bytes, bytes, bool, bytes, int, float, list)
+_PLAIN_TASK: Final = (str, bytes, bytes, bytes, bool, bytes, int, float, list, int)
 """The types of the fields of nearly all tasks, which are looked at in one step."""
 _PARTINGS: Final = {int(parting): parting for parting in Parting}
 _CAUSES: Final = {int(cause): cause for cause in Cause}
@@ -55,7 +56,7 @@ def unpack_natural(value: object) -> int:
 
 
 def unpack_bytes(value: object) -> bytes:
-    if type(value) is not bytes:
+    if not isinstance(value, bytes):  # a digest of code may be of a class of its own until it has left its process
         raise wrong("bytes", value)
     return value
 
@@ -70,6 +71,12 @@ def unpack_payload(value: object) -> Payload:
 def unpack_str(value: object) -> str:
     if type(value) is not str:
         raise wrong("text", value)
+    return value
+
+
+def unpack_priority(value: object) -> int:
+    if type(value) is not int or abs(value) > PRIORITY_MAX:
+        raise wrong("priority", value)
     return value
 
 
@@ -132,13 +139,14 @@ def pack_task(task: Task) -> list[object]:
         task.attempts,
         task.timeout_s,
         list(task.pin),
+        task.priority,
     ]
 
 
 def unpack_task(value: object) -> Task:
-    packed = unpack_fields(value, 9, "task")
-    name, path, code, payload, supervised, memo, attempts, timeout_s, pin = packed
-    if tuple(map(type, packed)) == _PLAIN_TASK and not pin and attempts == 0 and timeout_s == 0.0:
+    packed = unpack_fields(value, 10, "task")
+    name, path, code, payload, supervised, memo, attempts, timeout_s, pin, priority = packed
+    if tuple(map(type, packed)) == _PLAIN_TASK and not pin and attempts == 0 and timeout_s == 0.0 and priority == 0:
         return Task(name, path, code, payload, supervised, memo)
     return Task(
         unpack_str(name),
@@ -150,6 +158,7 @@ def unpack_task(value: object) -> Task:
         unpack_natural(attempts),
         unpack_seconds(timeout_s),
         tuple([NodeId(unpack_natural(node)) for node in unpack_list(pin, "list of nodes")]),
+        unpack_priority(priority),
     )
 
 

@@ -57,7 +57,7 @@ IMPORTED: Final = 36  # [IMPORTED, path, [name, ...]], both ways: what it took t
 SAID: Final = 31  # [SAID, [item, ...]]: what tasks say, see said.py; from the root node to the program [SAID, bundle]
 
 # From the node.
-START: Final = 9  # [START, [[serial, spark], ...]]
+START: Final = 9  # [START, [[serial, spark], ...]]; with True behind it, to be run before what runs
 DELIVER: Final = 10  # [DELIVER, slot, outcome]; to a scheduler [DELIVER, slot, outcome, own_s, here_s]
 PARTS: Final = (
     32  # [PARTS, [[path, outcome], ...]]: to the program, of bundles that have not been answered; by the node
@@ -68,6 +68,8 @@ HEARD: Final = 34  # [HEARD]: to the program, of CANCEL: a thread that reads loo
 CLOSED: Final = 37  # [CLOSED, topic]: what is found in this search takes down who unpickles it
 QUIT: Final = 12  # [QUIT]
 STOP: Final = 18  # [STOP, [[ref, replica], ...]]: nobody wants these any more
+FORGET: Final = 38  # [FORGET, digest]: to a scheduler, of code; and to the node:
+RELEASE: Final = 39  # [RELEASE, [digest, ...]]: no more tasks come by these; once for each CODE, either way
 FAILED: Final = 13  # [FAILED, sentence]: the run cannot begin, or is over
 
 NOW: Final = 0
@@ -119,8 +121,8 @@ def kept_bytes(piece: list[Any]) -> int:
 
 def task_of(packed: list[Any]) -> Task:
     """The task that `items.pack_task` has packed."""
-    name, path, code, payload, supervised, memo, attempts, timeout_s, pin = packed
-    return Task(name, path, code, payload, supervised, memo, attempts, timeout_s, tuple(pin))
+    name, path, code, payload, supervised, memo, attempts, timeout_s, pin, priority = packed
+    return Task(name, path, code, payload, supervised, memo, attempts, timeout_s, tuple(pin), priority)
 
 
 def spark_of(packed: list[Any]) -> Spark:

@@ -59,6 +59,7 @@ EVENTS: Final[dict[int, type[ev.Event]]] = {
     15: ev.Leave,
     16: ev.Cancelled,
     17: ev.Begun,
+    18: ev.Released,
 }
 
 EFFECTS: Final[dict[int, type[fx.Effect]]] = {
@@ -75,6 +76,7 @@ EFFECTS: Final[dict[int, type[fx.Effect]]] = {
     11: fx.Double,
     12: fx.Cancel,
     13: fx.Replace,
+    14: fx.Unlearn,
 }
 
 _MAGIC: Final = b"hdphrs trace, "

@@ -68,18 +68,21 @@ def test_options_are_found_behind_whatever_surrounds_a_function() -> None:
 def test_fields_of_a_task() -> None:
     roster = Roster([NodeInfo(NodeId(3), "near", 2), NodeInfo(NodeId(4), "far", 1), NodeInfo(NodeId(7), "far", 1)])
 
-    def fields(function: Callable[..., Any]) -> tuple[int, float, tuple[NodeId, ...]]:
+    def fields(function: Callable[..., Any]) -> tuple[int, float, tuple[NodeId, ...], int]:
         return options_of_task(function, roster)
 
-    assert fields(plain) == (0, 0.0, ())
-    assert fields(marked) == (1, 2.0, ())
-    assert fields(task(plain, pin=True)) == (0, 0.0, (3,))
-    assert fields(task(plain, pin=5)) == (0, 0.0, (5,))
-    assert fields(task(plain, stealable=False)) == (0, 0.0, (3,))
-    assert fields(task(plain, pin="far")) == (0, 0.0, (4, 7))
-    assert fields(task(plain, pin=lambda info: info.slots == 1)) == (0, 0.0, (4, 7))
-    assert fields(task(plain, pin=[7, "far", "near"])) == (0, 0.0, (7, 4, 3))
-    assert options_of_task(task(marked, pin="nowhere"), roster, is_placed=True) == (1, 2.0, ())
+    assert fields(plain) == (0, 0.0, (), 0)
+    assert fields(marked) == (1, 2.0, (), 0)
+    assert fields(task(plain, pin=True)) == (0, 0.0, (3,), 0)
+    assert fields(task(plain, pin=5)) == (0, 0.0, (5,), 0)
+    assert fields(task(plain, stealable=False)) == (0, 0.0, (3,), 0)
+    assert fields(task(plain, pin="far")) == (0, 0.0, (4, 7), 0)
+    assert fields(task(plain, pin=lambda info: info.slots == 1)) == (0, 0.0, (4, 7), 0)
+    assert fields(task(plain, pin=[7, "far", "near"])) == (0, 0.0, (7, 4, 3), 0)
+    assert options_of_task(task(marked, pin="nowhere"), roster, is_placed=True) == (1, 2.0, (), 0)
+    assert fields(task(plain, priority=5)) == (0, 0.0, (), 5)
+    assert options_of_task(plain, roster, 3) == (0, 0.0, (), 3)
+    assert options_of_task(task(plain, priority=0), roster, 3) == (0, 0.0, (), 0)
     with pytest.raises(UsageError, match="pin: there is no host 'nowhere' in this run now; the hosts are: near, far"):
         fields(task(plain, pin=[3, "nowhere"]))
 

@@ -111,6 +111,34 @@ KNOWN: dict[str, str] = {
 """By mutant: "explore SCOPE", "play SEED" or "skirmish SEED"."""
 
 SCENARIOS: dict[str, tuple[str, str]] = {
+    "needed-code-dropped": (
+        "test_code::test_code_of_an_orphan_that_runs_is_kept",
+        "code is dropped when much has piled up, for which searches and plays are too short; simulations are not",
+    ),
+    "claims-not-counted": (
+        "test_code::test_what_was_registered_and_taught_has_two_claims",
+        "code is dropped when much has piled up, for which searches and plays are too short; simulations are not",
+    ),
+    "forget-unanswered": (
+        "test_code::test_two_nodes_forget_together",
+        "it costs memory",
+    ),
+    "coming-code-asked-back": (
+        "test_code::test_code_of_a_task_that_runs_elsewhere_is_kept",
+        "code is dropped when much has piled up, for which searches and plays are too short; simulations are not",
+    ),
+    "never-beside": (
+        "test_fairness::test_a_call_that_finds_all_cores_busy_is_started_in_time",
+        "it costs time",
+    ),
+    "beside-without-bound": (
+        "test_fairness::test_those_who_give_way_do_so_in_turn_and_so_often_at_most",
+        "it costs memory",
+    ),
+    "one-call-first": (
+        "test_fairness::test_calls_take_turns_in_the_pool",
+        "it costs time",
+    ),
     "R22": (
         "test_holes::test_r22_req_of_a_node_that_the_record_does_not_name_is_denied",
         "as long as ACK goes ahead of REQ on each link, only the node that the record names can ask",

@@ -612,4 +612,59 @@ FORESIGHT = (
     ),
 )
 
-SLIPS = (*SUPERVISOR, *VICTIM, *THIEF, *SCHEDULERS, *NODE, *MEMBERSHIP, *LEAVING, *CANCELLING, *FORESIGHT)
+MEMORY_AND_TURNS = (
+    Mutant(
+        "needed-code-dropped",
+        "code is taken for unneeded though a task that runs here needs it",
+        (
+            Edit(
+                "forgetting.Forgetting.needed",
+                "digests.update(spark.task.code for spark in self._schedulers.held())",
+                "pass",
+            ),
+        ),
+    ),
+    Mutant(
+        "claims-not-counted",
+        "a party has one claim however often the code has passed",
+        (Edit("code.CodeStore._claim", "code.claims.get(receiver, 0) + 1", "1"),),
+    ),
+    Mutant(
+        "forget-unanswered",
+        "a node that is asked to forget keeps its own claim",
+        (Edit("code.CodeStore.on_forget", "if mine else []", "if False else []"),),
+    ),
+    Mutant(
+        "coming-code-asked-back",
+        "a record is not taken for a need of its code",
+        (Edit("forgetting.Forgetting.needed", "digests.update(self._supervisor.codes())", "pass"),),
+    ),
+    Mutant(
+        "never-beside",
+        "a call without a core waits until somebody has nothing to do",
+        (Edit("schedulers.Schedulers.squeeze", "if not busy:", "if True:"),),
+    ),
+    Mutant(
+        "beside-without-bound",
+        "a scheduler gets any number of tasks to run beside what it runs",
+        (Edit("schedulers.Schedulers.squeeze", "scheduler.beside[spark.ref, spark.replica] = None", "pass"),),
+    ),
+    Mutant(
+        "one-call-first",
+        "the call that came first has all turns",
+        (Edit("sparkpool._Lane.take", "self.turns.append(call)", "self.turns.appendleft(call)"),),
+    ),
+)
+
+SLIPS = (
+    *SUPERVISOR,
+    *VICTIM,
+    *THIEF,
+    *SCHEDULERS,
+    *NODE,
+    *MEMBERSHIP,
+    *LEAVING,
+    *CANCELLING,
+    *FORESIGHT,
+    *MEMORY_AND_TURNS,
+)

@@ -11,9 +11,9 @@ import pytest
 from hdphrs.node import coroner
 from hdphrs.node.coroner import Coroner
 from hdphrs.node.links import LOST
-from hdphrs.node.oom import OomWitness
 from hdphrs.node.scheduler import Fault, Named, Scheduler
 from hdphrs.node.suspicion import SPARED_MAX
+from hdphrs.oom import OomWitness
 from hdphrs.protocol.events import SchedulerDied
 from hdphrs.protocol.tasks import Cause, Crash, Outcome, Piece, Verdict
 from hdphrs.wire.page import ARGUMENTS, Reading, label

@@ -213,6 +213,12 @@ class VirtualCrew:
     def teach(self, origin: Origin, digest: bytes, data: bytes) -> None:
         """Trees need no code."""
 
+    def start_first(self, origin: Origin, sparks: Sequence[Spark]) -> None:
+        raise AssertionError("these nodes are not fair")
+
+    def unlearn(self, origin: Origin, digest: bytes) -> None:
+        """Nor do they forget any."""
+
     def start(self, origin: Origin, sparks: Sequence[Spark]) -> None:
         self.schedulers[origin].start(sparks)
 

@@ -301,14 +301,14 @@ def test_an_outcome_that_a_signal_handler_deals_with_meanwhile_counts_once() -> 
     program = Program()
     program.spawn(kind(), 1)
     [slot] = program.send()
-    fill, outcome = program.calls._fill, value("v")
+    fill, outcome = program.calls._fill_only, value("v")
 
     def interrupted(future: Future[Any], status: Status, content: Any) -> None:
         fill(future, status, content)
-        program.calls._fill = lambda *_: None
+        program.calls._fill_only = lambda *_: None
         program.calls.arrive(slot, outcome)  # what the thread has caught, the handler's `get` reads too
 
-    program.calls._fill = interrupted
+    program.calls._fill_only = interrupted
     program.calls.arrive(slot, outcome)
     assert not program.calls.is_alone(slot)
     assert program.calls._load == 0

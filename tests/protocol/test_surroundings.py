@@ -7,7 +7,7 @@ import random
 from hdphrs.protocol.code import CodeStore
 from hdphrs.protocol.paths import PROGRAM_PATH
 from hdphrs.protocol.surroundings import is_surroundings, surroundings_digest
-from hdphrs.protocol.tasks import PROGRAM, ROOT, Spark, Task, TaskRef
+from hdphrs.protocol.tasks import PROGRAM, ROOT, NodeId, Spark, Task, TaskRef
 
 ONE, TWO, TEN = (surroundings_digest(version) for version in (1, 2, 300))
 
@@ -22,39 +22,42 @@ def test_digests_of_surroundings_compare_as_their_versions() -> None:
     assert not is_surroundings(bytes(16))
 
 
+A, B, SCHEDULER = ("scheduler", 1), ("scheduler", 2), ("scheduler", 0)
+
+
 def test_surroundings_come_before_the_code_and_once() -> None:
     store = CodeStore()
     store.learn(b"code of f", b"f")
     store.learn(ONE, b"one")
-    assert store.missing("A", [spark(), spark()]) == [(ONE, b"one"), (b"code of f", b"f")]
-    assert store.missing("A", [spark()]) == []
-    assert store.missing("B", [spark(b"")]) == [(ONE, b"one")]
+    assert store.missing(A, [spark(), spark()]) == [(ONE, b"one"), (b"code of f", b"f")]
+    assert store.missing(A, [spark()]) == []
+    assert store.missing(B, [spark(b"")]) == [(ONE, b"one")]
 
 
 def test_newer_ones_are_given_to_all_again_and_older_ones_to_nobody() -> None:
     store = CodeStore()
     store.learn(ONE, b"one")
-    store.missing("A", [spark(b"")])
-    assert store.has("A", b"")
+    store.missing(A, [spark(b"")])
+    assert store.has(A, b"")
     store.learn(TEN, b"ten")
-    assert not store.has("A", b"")
+    assert not store.has(A, b"")
     store.learn(TWO, b"two")
-    assert store.missing("A", [spark(b"")]) == [(TEN, b"ten")]
-    assert store.has("A", b"")
-    assert not store.has("B", b"")
+    assert store.missing(A, [spark(b"")]) == [(TEN, b"ten")]
+    assert store.has(A, b"")
+    assert not store.has(B, b"")
 
 
 def test_a_receiver_that_has_gone_gets_them_again() -> None:
     store = CodeStore()
     store.learn(ONE, b"one")
-    store.missing("A", [spark(b"")])
-    store.forget("A")
-    assert store.missing("A", [spark(b"")]) == [(ONE, b"one")]
+    store.missing(A, [spark(b"")])
+    store.forget(A)
+    assert store.missing(A, [spark(b"")]) == [(ONE, b"one")]
 
 
 def test_without_surroundings_nothing_is_given() -> None:
-    assert CodeStore().missing("A", [spark(b"")]) == []
-    assert CodeStore().has("A", b"")
+    assert CodeStore().missing(A, [spark(b"")]) == []
+    assert CodeStore().has(A, b"")
 
 
 def test_no_task_meets_older_ones_than_when_it_was_spawned_whichever_way_it_takes() -> None:
@@ -77,7 +80,7 @@ def test_no_task_meets_older_ones_than_when_it_was_spawned_whichever_way_it_take
                     if tasks[giver]:
                         taker = chance.randrange(4)
                         link = links.setdefault((giver, taker), [])
-                        link += stores[giver].missing(taker, [spark(b"")])
+                        link += stores[giver].missing(("node", taker), [spark(b"")])
                         link.append(tasks[giver].pop(0))
                 case _:
                     waiting = [ends for ends, link in links.items() if link]
@@ -87,9 +90,8 @@ def test_no_task_meets_older_ones_than_when_it_was_spawned_whichever_way_it_take
                         if isinstance(thing, int):
                             tasks[ends[1]].append(thing)
                         else:
-                            stores[ends[1]].learn(*thing)
-                            stores[ends[1]].knows(ends[0], thing[0])
+                            stores[ends[1]].receive(NodeId(ends[0]), *thing)
             for store, here in zip(stores, tasks, strict=True):
-                given = store.missing("scheduler", [spark(b"")]) if here else []
-                store.forget("scheduler")
+                given = store.missing(SCHEDULER, [spark(b"")]) if here else []
+                store.forget(SCHEDULER)
                 assert all(given[0][0] >= surroundings_digest(version) for version in here)

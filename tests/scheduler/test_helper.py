@@ -39,7 +39,7 @@ class Bench:
         self.timers: Any = SimpleNamespace(left_s=lambda: None)
         self.exporter: Any = SimpleNamespace(pace=SimpleNamespace(rest_until_s=0.0))
         self.voice: Any = []
-        self.others_wait = False
+        self.turn = Turn()
         self.somebody_idles = False
         self.now_s = 100.0
         self.habits = Habits(lambda: self.now_s)
@@ -63,7 +63,7 @@ class Bench:
             self.bundles,
             self.habits,
             self._flush,
-            lambda: self.others_wait,
+            self.turn,
             lambda: self.somebody_idles,
             looks=looks,
         )
@@ -75,6 +75,20 @@ class Bench:
         self.control.close()
         self._node.close()
         self.page.close()
+
+
+class Turn:
+    """Of a task that may have to give way."""
+
+    def __init__(self) -> None:
+        self.others_wait = False
+        self.interrupted = 0
+
+    def end(self) -> bool:
+        return self.others_wait
+
+    def interrupt(self) -> None:
+        self.interrupted += 1
 
 
 @pytest.fixture
@@ -121,7 +135,7 @@ def late_timer(bench: Bench) -> None:
 
 
 def somebody_elses_turn(bench: Bench) -> None:
-    bench.others_wait = True
+    bench.turn.others_wait = True
 
 
 def something_said(bench: Bench) -> None:

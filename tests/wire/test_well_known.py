@@ -68,11 +68,21 @@ def test_a_struct_keeps_its_format() -> None:
     assert copy_of(struct.Struct(">IH")).format == ">IH"
 
 
-def test_a_context_variable_keeps_its_name_and_its_default() -> None:
-    with_default = copy_of(contextvars.ContextVar("a", default=(1,)))
+def test_a_context_variable_of_a_script_keeps_its_name_and_its_default() -> None:
+    def made(variable: Any) -> Any:
+        known = reduce_known(variable, is_global=True)
+        assert known is not None
+        return known[0](*known[1])
+
+    with_default = made(contextvars.ContextVar("a", default=(1,)))
     assert (with_default.name, with_default.get()) == ("a", (1,))
     with pytest.raises(LookupError):
-        copy_of(contextvars.ContextVar("b")).get()
+        made(contextvars.ContextVar("b")).get()
+
+
+def test_a_context_variable_that_nobody_would_find_is_no_argument() -> None:
+    with pytest.raises(TypeError):
+        copy_of(contextvars.ContextVar("a"))
 
 
 def test_a_weak_dictionary_keeps_what_lives() -> None:

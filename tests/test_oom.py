@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hdphrs.node import oom
-from hdphrs.node.oom import OomWitness
+from hdphrs import oom
+from hdphrs.oom import OomWitness
 
 
 def test_rise_of_any_counter_is_told_once(tmp_path: Path) -> None:
@@ -44,3 +44,12 @@ def test_counter_of_the_own_cgroup_is_found(
     witness = OomWitness()
     counter.write_text("oom_kill 1\n")
     assert witness.has_risen()
+
+
+def test_what_is_said_of_a_process_that_was_killed_for_want_of_memory() -> None:
+    told = oom.memory_word(3 << 30)
+    assert told.startswith("because the system was out of memory")
+    assert "the arguments of its unfinished calls took 3.22 GB" in told
+    assert "arguments" not in oom.memory_word(0)
+    assert oom.limit_of_memory("MemFree: 1 kB\nMemTotal:       24 kB\n") == 24 * 1024
+    assert oom.limit_of_memory("") == 0

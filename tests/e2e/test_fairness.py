@@ -1,0 +1,64 @@
+"""A short call is answered while others keep all cores busy, and all values are right."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAM = """
+import threading, time
+import hdphrs
+
+def fib(n):
+    if n < 2:
+        return n
+    left = hdphrs.spawn(fib, n - 1)
+    return fib(n - 2) + hdphrs.get(left)
+
+def count(n):
+    return sum(hdphrs.get(future) for future in [hdphrs.spawn(abs, 1) for _ in range(n)])
+
+def add(x, y):
+    return x + y
+
+def until(path):
+    while time.monotonic() < path:
+        count(3)
+    return "done"
+
+if __name__ == "__main__":
+    assert hdphrs.get(hdphrs.spawn(add, 0, 1)) == 1
+    end = time.monotonic() + 8
+    cores = sum(info.slots for info in hdphrs.node_infos())
+    long = [hdphrs.spawn(until, end) for _ in range(cores)]
+    time.sleep(0.3)
+    waited = []
+    for number in range(15):
+        began = time.monotonic()
+        spelling = number % 5
+        if spelling == 0:
+            assert hdphrs.get(hdphrs.spawn(add, number, 1)) == number + 1
+        elif spelling == 1:
+            assert hdphrs.par_map(abs, [-number, 1]) == [number, 1]
+        elif spelling == 2:
+            assert hdphrs.Executor().submit(add, number, 2).result() == number + 2
+        elif spelling == 3:
+            assert hdphrs.get(hdphrs.spawn(count, 5)) == 5
+        else:
+            assert hdphrs.get(hdphrs.spawn(hdphrs.task(add, priority=3), number, 1)) == number + 1
+        waited.append(time.monotonic() - began)
+    assert not any(future.done() for future in long), "they had run already"
+    print(sorted(waited)[len(waited) // 2] < 1.0, max(waited) < 4.0)
+    assert [hdphrs.get(future) for future in long] == ["done"] * cores
+    trees = [hdphrs.spawn(fib, 18 + number % 3) for number in range(12)]
+    assert [hdphrs.get(tree) for tree in trees] == [2584, 4181, 6765] * 4
+"""
+
+
+def test_short_calls_are_answered_while_recursive_ones_have_all_cores(tmp_path: Path) -> None:
+    (tmp_path / "service.py").write_text(PROGRAM)
+    ran = subprocess.run(
+        [sys.executable, "service.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (ran.returncode, ran.stdout) == (0, "True True\n"), ran.stderr
