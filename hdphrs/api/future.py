@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 P = ParamSpec("P")
+W = TypeVar("W", bound=Callable[..., Any])
 
 
 class Status:
@@ -61,6 +62,8 @@ TOMBSTONES_MAX: Final = 64
 
 NAME_CHARS_MAX: Final = 256
 """Of a task's name."""
+
+_NAMED_AFTER_FIRST: Final = "__hdphrs_named_after_first__"
 
 
 class Future(Generic[T]):
@@ -214,10 +217,17 @@ def unfold(function: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
     return function, {}
 
 
+def named_after_first(work: W) -> W:
+    """Decorates a function of ours that tasks run for one of the user's, its first argument: `name_of` names that."""
+    setattr(work, _NAMED_AFTER_FIRST, True)
+    return work
+
+
 def name_of(function: Callable[..., object]) -> str:
     """The name under which a person knows this function: of bounded length, and such that it becomes UTF-8."""
     while isinstance(function, partial):
-        function = function.func
+        inner = function.func
+        function = function.args[0] if function.args and getattr(inner, _NAMED_AFTER_FIRST, False) else inner
     name = str(getattr(function, "__qualname__", None) or type(function).__qualname__)
     return name[:NAME_CHARS_MAX].encode("utf-8", "backslashreplace").decode()
 
