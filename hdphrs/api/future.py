@@ -186,6 +186,11 @@ class Here:
 
 here: Final = Here()
 
+NO_LIMIT: Any = here
+"""The timeout of a `get` without one: it holds `here`, so that whoever gives another is found out without a test."""
+
+_ODD: Final = Status("odd")
+
 _tombstones = 0
 
 watched: Future[Any] | None = None
@@ -261,22 +266,31 @@ def spawn(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Fut
     return future
 
 
-def get(future: Future[T]) -> T:
+def get(future: Future[T], timeout: float | None = NO_LIMIT) -> T:
     """The value of a future: run its task in place if nobody has taken it, else wait for it (section 3.1).
 
     Waiting suspends the calling task, never its scheduler; in a program it blocks the calling thread.
 
+    Args:
+        future: one that `spawn` or `spawn_at` has returned.
+        timeout: as for `Future.get`: seconds; without one, and with None, there is no limit.
+
     Raises:
+        UsageError: `future` is none, or `timeout` no number of seconds.
         BaseException: what the task raised, with the remote traceback as its cause.
         Cancelled: the future was cancelled, or the task that calls this is about to end because its own was.
         TaskCrashedError: the task took down as many scheduler processes as it has attempts.
         RootLostError: the root node is gone.
     """
-    function = future._function
+    caller: Any
+    # No test for what is unusual: it has not these attributes.  In one line, since another one costs a bytecode.
+    # fmt: off
+    try: function, caller = future._function, timeout.task  # type: ignore[union-attr]  # noqa: E701
+    # fmt: on
+    except AttributeError:
+        function, caller = None, _ODD
     if function is not None:
         future._function = None
-        now = here
-        caller = now.task
         try:
             try:
                 top = sparks.pop()
@@ -294,7 +308,7 @@ def get(future: Future[T]) -> T:
             except IndexError:
                 pass  # the helper thread has just removed it, and will see that it is taken
             future._spawned = 0
-            now.task = future
+            here.task = future
             args = future._content
             value = function(args[0]) if len(args) == 1 else function(*args)
         except BaseException as error:
@@ -308,14 +322,25 @@ def get(future: Future[T]) -> T:
             future._status = DONE
             return value
         finally:
-            now.ran += 1
-            now.task = caller
+            here.ran += 1
+            here.task = caller
+    if caller is _ODD:
+        return _get_otherwise(future, timeout)  # type: ignore[no-any-return]
     status = getattr(future, "_status", None)
     if status is DONE:
         return future._content  # type: ignore[no-any-return]
     if status is FAILED:
         raise future._content
     return state.port.wait(future)
+
+
+def _get_otherwise(future: Any, timeout: float | None) -> Any:
+    """`get` with a timeout, or of what is no future."""
+    if not (isinstance(future, Future) and hasattr(future, "_function")):
+        from hdphrs.api.mistakes import no_future
+
+        raise no_future(future)
+    return get(future) if timeout is NO_LIMIT else future.get(timeout)
 
 
 def take(future: Future[Any]) -> Callable[..., Any] | None:

@@ -119,6 +119,7 @@ class TaskPort:
     def watch(self, future: Future[Any], call: Callable[[], object]) -> None:
         if not hasattr(future, "_status"):
             self._exporter.finish()  # as in `wait`
+            check_spawned(future)
         self._waiting.watch(future, call)
 
     def unwatch(self, future: Future[Any], call: Callable[[], object]) -> None:
@@ -129,6 +130,7 @@ class TaskPort:
             raise UsageError("cancel: inside a task, cancel only in the task's own thread")
         if not hasattr(future, "_status"):
             self._exporter.finish()  # as in `wait`
+            check_spawned(future)
         if getattr(future, "_status", None) is AWAY:
             self._dialogue.receive(block=False)
         status = getattr(future, "_status", None)
@@ -147,6 +149,7 @@ class TaskPort:
         self._stopper.check()
         if not hasattr(future, "_status"):
             self._exporter.finish()  # the helper thread may have taken it a moment ago
+            check_spawned(future)
         if getattr(future, "_status", None) is AWAY:
             self._dialogue.receive(block=False)
         if self._waiting.enter(future):
@@ -218,3 +221,13 @@ class TaskPort:
             self._exporter.export()
         if self._timers.calls or self._turn.is_over:
             self._turn.give_way()  # at the end: the youngest spark is another one then
+
+
+def check_spawned(future: Future[Any]) -> None:
+    """Of a future without an outcome: somebody runs it, or will.
+
+    Raises:
+        UsageError: nobody can, since its task was spawned with None in the place of the function.
+    """
+    if not hasattr(future, "_status") and not hasattr(future, "_spawned"):
+        raise UsageError("spawn: the first argument is the function, as in spawn(f, x); None is none")

@@ -44,6 +44,7 @@ from hdphrs.protocol.tasks import Payload
 from hdphrs.wire import values
 from hdphrs.wire.bulk import bulk_of
 from hdphrs.wire.capture import Watch, is_constant
+from hdphrs.wire.obstacles import obstacle_in
 from hdphrs.wire.pickling import Cached, dumps, loads
 from hdphrs.wire.search_path import extend_path
 from hdphrs.wire.signals import came_between
@@ -205,7 +206,8 @@ class CodeBook:
         except BaseException as error:
             if came_between(error):
                 raise
-            raise CannotTravelError(f"the function of task {name} does not pickle: {reason(error)}") from error
+            why = f"{reason(error)}{obstacle_in(function)}"
+            raise CannotTravelError(f"the function of task {name} does not pickle: {why}") from error
         if len(data) > values.PAYLOAD_BYTES_MAX:
             raise too_large(f"the function of task {name}, with what it captures, is", len(data))
         if watch is None:
