@@ -290,7 +290,7 @@ def get(future: Future[T], timeout: float | None = NO_LIMIT) -> T:
     except AttributeError:
         function, caller = None, _ODD
     if function is not None:
-        future._function = None
+        future._function = None  # GIL: taking a future
         try:
             try:
                 top = sparks.pop()
@@ -347,7 +347,7 @@ def take(future: Future[Any]) -> Callable[..., Any] | None:
     """Claim a future found in the deque: its function, or None if it is only a tombstone."""
     function = future._function
     if function is not None:
-        future._function = None
+        future._function = None  # GIL: taking a future
     return function
 
 
@@ -362,6 +362,7 @@ def _count_tombstone() -> None:
     global _tombstones
     _tombstones += 1
     if _tombstones > TOMBSTONES_MAX and 2 * _tombstones > len(sparks):
+        # GIL: sweeping the deque
         live = [future for future in list(sparks) if future._function is not None]
         sparks.clear()
         sparks.extend(live)

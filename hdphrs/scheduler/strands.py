@@ -73,7 +73,7 @@ class Strands:
             if len(self._wrapped) >= FUNCTIONS_MAX:
                 self._wrapped.clear()
             wrapped = self._wrapped[id(function)] = Stranded(function, self)
-        # No call between the two, so that nobody takes it meanwhile (see `hdphrs.api.future`).
+        # GIL: taking a future.  No call between the two, so that nobody takes it meanwhile (see `hdphrs.api.future`).
         if future._function is function:
             future._function = wrapped
 

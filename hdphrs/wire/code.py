@@ -140,7 +140,7 @@ class CodeBook:
 
     def known_code_of(self, function: Callable[..., Any]) -> tuple[bytes, bytes] | None:
         """The same, if it has been asked before, and the function has not changed."""
-        page = self._pages.get(id(function))
+        page = self._pages.get(id(function))  # GIL: reading what another thread changes
         if page is not None and page.function() is function and (page.digest or page.data) and page.watch.holds():
             return page.digest, page.data
         return None
