@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 FOLDERS = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "hdphrs", "pythons")
@@ -119,13 +119,18 @@ class Folder:
         Raises:
             CannotHaveError: it has failed.
         """
-        if status := self.call(*command):
+        if status := self.call(*command, brief=True):
             raise CannotHaveError(f"{self.suite}: {' '.join(map(str, command))[:200]} ended with status {status}")
 
-    def call(self, *command: object, folder: str = "/", quiet: bool = False, seen: Iterable[Path] = ()) -> int:
-        """Run it there; its exit status.  It sees these paths of the machine, and those that pip is told of."""
+    def call(self, *command: object, folder: str = "/", quiet: bool = False, brief: bool = False) -> int:
+        """Run it there; its exit status.  It sees the paths of the machine that pip is told of.
+
+        Args:
+            quiet: nothing that it says is shown,
+            brief: or only what it says on its standard error.
+        """
         _copy_settings(self.path)
-        paths = [str(path) for path in [*_named_to_pip(), *seen]]
+        paths = [str(path) for path in _named_to_pip()]
         for path in paths:
             target = Path(f"{self.path}{path}")
             if not target.exists():
@@ -145,7 +150,7 @@ class Folder:
             ],
             check=False,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL if quiet else None,
+            stdout=subprocess.DEVNULL if quiet or brief else None,
             stderr=subprocess.DEVNULL if quiet else None,
             env={
                 **os.environ,
@@ -183,6 +188,7 @@ def _copy_settings(folder: Path) -> None:
 def _named_to_pip() -> Iterator[Path]:
     """Files and folders that pip's settings on this machine name."""
     settings = subprocess.run(["pip", "config", "list"], check=False, capture_output=True, text=True).stdout
-    for named in sorted(set(re.findall(r"(?:file://|['\" ])(/[\w./+-]+)", settings))):
-        if os.path.exists(named):
+    indexes = {os.path.dirname(index.rstrip("/")) for index in re.findall(r"file://(/[\w./+-]+)", settings)}
+    for named in sorted(indexes | set(re.findall(r"['\" ](/[\w./+-]+)", settings))):  # an index has its files beside it
+        if named != "/" and os.path.exists(named):
             yield Path(named)

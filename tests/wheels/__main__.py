@@ -1,7 +1,7 @@
 """`python -m tests.wheels`: builds the source distribution and both wheels, and installs each as a user does.
 
-What lives here: what is built, what `twine` and the names of the files must say, and the environments without a compiler in
-which a program runs.
+What lives here: what is built, what twine and the names of the files must say, and the environments without a compiler
+in which a program runs.
 """
 
 from __future__ import annotations
