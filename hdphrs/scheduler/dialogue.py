@@ -105,7 +105,8 @@ class Dialogue:
         hunger = self._hunger(ahead) if hungry and (not self.is_hungry or (self._ahead and not ahead)) else []
         said = self._voice.finish() if answers or parts else self._voice.gathered()
         if said or parts or answers or hunger:
-            self._mail.tell(*said, *self._keeper.gathered(), *parts, *answers, *hunger)
+            calls = [] if self._strands is None else self._strands.gathered()
+            self._mail.tell(*said, *self._keeper.gathered(), *parts, *calls, *answers, *hunger)
         else:
             self._keeper.send()
         if answers:
