@@ -224,10 +224,10 @@ class TaskPort:
 
 
 def check_spawned(future: Future[Any]) -> None:
-    """Of a future without an outcome: somebody runs it, or will.
+    """See that somebody runs this future's task, or will.
 
     Raises:
         UsageError: nobody can, since its task was spawned with None in the place of the function.
     """
-    if not hasattr(future, "_status") and not hasattr(future, "_spawned"):
+    if future._function is None and not hasattr(future, "_status") and not hasattr(future, "_spawned"):
         raise UsageError("spawn: the first argument is the function, as in spawn(f, x); None is none")
