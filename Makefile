@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check types style unit bench spin mutants explore sim fuzz cover compiled killed prove docs clean bench-peers foreign
+.PHONY: setup demo test check types style unit bench spin mutants explore sim fuzz cover compiled killed pythons wheels foreign prove docs clean bench-peers
 
 setup: .venv/ready
 
@@ -64,6 +64,14 @@ compiled: setup
 	@headers=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))'); test -e $$headers/Python.h || \
 	    { apt-get update && apt-get install -y --no-install-recommends lib$$(basename $$headers)-dev; }
 	$(BIN)/python -m tests.compiled
+
+# The tests on other Pythons: those of this machine, and those of Debian's newer suites, in a folder that only root can enter.
+pythons: setup
+	$(BIN)/python -m tests.pythons
+
+# The source distribution and both wheels, each installed where there is no compiler.
+wheels: setup
+	$(BIN)/python -m tests.wheels
 
 # Twenty runs of a minute whose schedulers are all killed once a second; the tests have a share of it.
 killed: setup

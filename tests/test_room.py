@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 import threading
 from collections.abc import Callable
 
@@ -82,14 +83,15 @@ def test_thread_that_could_not_be_started_is_when_there_is_room(
     ran = threading.Event()
     thread = threading.Thread(target=ran.set)
     starts = [NO_THREAD, NO_THREAD]
-    start = threading._start_new_thread  # type: ignore[attr-defined]
+    name = "_start_joinable_thread" if sys.version_info >= (3, 13) else "_start_new_thread"
+    start = getattr(threading, name)
 
-    def start_new(*arguments: object) -> object:
+    def start_new(*arguments: object, **more: object) -> object:
         if starts:
             raise RuntimeError(starts.pop())
-        return start(*arguments)
+        return start(*arguments, **more)
 
-    monkeypatch.setattr(threading, "_start_new_thread", start_new)
+    monkeypatch.setattr(threading, name, start_new)
     assert not try_to_start(thread)
     start_thread(thread)
     assert ran.wait(10.0)

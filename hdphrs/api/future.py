@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 P = ParamSpec("P")
+W = TypeVar("W", bound=Callable[..., Any])
 
 
 class Status:
@@ -66,6 +67,8 @@ TOMBSTONES_MAX: Final = 64
 
 NAME_CHARS_MAX: Final = 256
 """Of a task's name."""
+
+_NAMED_AFTER_FIRST: Final = "__hdphrs_named_after_first__"
 
 
 class Future(Generic[T]):
@@ -208,6 +211,11 @@ class Here:
 
 here: Final = Here()
 
+NO_LIMIT: Any = here
+"""The timeout of a `get` without one: it holds `here`, so that whoever gives another is found out without a test."""
+
+_ODD: Final = Status("odd")
+
 _tombstones = 0
 
 watched: Future[Any] | None = None
@@ -247,10 +255,17 @@ def unfold(function: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
     return function, {}
 
 
+def named_after_first(work: W) -> W:
+    """Decorates a function of ours that tasks run for one of the user's, its first argument: `name_of` names that."""
+    setattr(work, _NAMED_AFTER_FIRST, True)
+    return work
+
+
 def name_of(function: Callable[..., object]) -> str:
     """The name under which a person knows this function: of bounded length, and such that it becomes UTF-8."""
     while isinstance(function, partial):
-        function = function.func
+        inner = function.func
+        function = function.args[0] if function.args and getattr(inner, _NAMED_AFTER_FIRST, False) else inner
     name = str(getattr(function, "__qualname__", None) or type(function).__qualname__)
     return name[:NAME_CHARS_MAX].encode("utf-8", "backslashreplace").decode()
 
@@ -286,22 +301,31 @@ def spawn(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Fut
     return future
 
 
-def get(future: Future[T]) -> T:
+def get(future: Future[T], timeout: float | None = NO_LIMIT) -> T:
     """The value of a future: run its task in place if nobody has taken it, else wait for it (section 3.1).
 
     Waiting suspends the calling task, never its scheduler; in a program it blocks the calling thread.
 
+    Args:
+        future: one that `spawn` or `spawn_at` has returned.
+        timeout: as for `Future.get`: seconds; without one, and with None, there is no limit.
+
     Raises:
+        UsageError: `future` is none, or `timeout` no number of seconds.
         BaseException: what the task raised, with the remote traceback as its cause.
         Cancelled: the future was cancelled, or the task that calls this is about to end because its own was.
         TaskCrashedError: the task took down as many scheduler processes as it has attempts.
         RootLostError: the root node is gone.
     """
-    function = future._function
+    caller: Any
+    # No test for what is unusual: it has not these attributes.  In one line, since another one costs a bytecode.
+    # fmt: off
+    try: function, caller = future._function, timeout.task  # type: ignore[union-attr]  # noqa: E701
+    # fmt: on
+    except AttributeError:
+        function, caller = None, _ODD
     if function is not None:
-        future._function = None
-        now = here
-        caller = now.task
+        future._function = None  # GIL: taking a future
         try:
             try:
                 top = sparks.pop()
@@ -319,7 +343,7 @@ def get(future: Future[T]) -> T:
             except IndexError:
                 pass  # the helper thread has just removed it, and will see that it is taken
             future._spawned = 0
-            now.task = future
+            here.task = future
             args = future._content
             if isolates:
                 value = isolation.run(future, function, args)
@@ -338,14 +362,25 @@ def get(future: Future[T]) -> T:
         finally:
             if isolates and not hasattr(future, "_context"):
                 isolation.renew()
-            now.ran += 1
-            now.task = caller
+            here.ran += 1
+            here.task = caller
+    if caller is _ODD:
+        return _get_otherwise(future, timeout)  # type: ignore[no-any-return]
     status = getattr(future, "_status", None)
     if status is DONE:
         return future._content  # type: ignore[no-any-return]
     if status is FAILED:
         raise future._content
     return state.port.wait(future)
+
+
+def _get_otherwise(future: Any, timeout: float | None) -> Any:
+    """`get` with a timeout, or of what is no future."""
+    if not (isinstance(future, Future) and hasattr(future, "_function")):
+        from hdphrs.api.mistakes import no_future
+
+        raise no_future(future)
+    return get(future) if timeout is NO_LIMIT else future.get(timeout)
 
 
 def context_of(future: Future[Any]) -> bytes:
@@ -358,7 +393,7 @@ def take(future: Future[Any]) -> Callable[..., Any] | None:
     """Claim a future found in the deque: its function, or None if it is only a tombstone."""
     function = future._function
     if function is not None:
-        future._function = None
+        future._function = None  # GIL: taking a future
     return function
 
 
@@ -374,7 +409,7 @@ def _count_tombstone() -> None:
     _tombstones += 1
     if _tombstones > TOMBSTONES_MAX and 2 * _tombstones > len(sparks):
         _tombstones = 0
-        try:
+        try:  # GIL: sweeping the deque
             for _ in range(len(sparks)):  # one by one: other threads may add and take some meanwhile
                 future = sparks.popleft()
                 if future._function is not None:

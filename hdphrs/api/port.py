@@ -14,7 +14,8 @@ from typing import Any, Protocol, TypeVar
 from hdphrs.api import seeds
 from hdphrs.api.future import Future, state
 from hdphrs.api.places import Roster
-from hdphrs.errors import UsageError
+from hdphrs.errors import StartError, UsageError
+from hdphrs.gil import why_not
 from hdphrs.protocol.paths import PROGRAM_PATH, child_path
 from hdphrs.protocol.tasks import NodeId
 
@@ -183,5 +184,7 @@ def attached() -> Port:
     Raises:
         HdphrsError: it can have none.
     """
+    if (sentence := why_not()) is not None:
+        raise StartError(sentence)
     port: Port = import_module("hdphrs.program.attach").attach()  # by name: only programs attach, a layer above
     return port

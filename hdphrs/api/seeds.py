@@ -57,6 +57,7 @@ class Indices:
 
     def take(self) -> int:
         """The next one."""
+        # GIL: counting what a program spawns
         return next(getattr(self._aside, "next", self._next))
 
     @contextmanager

@@ -11,10 +11,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 from time import monotonic, perf_counter
 from types import TracebackType
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, NoReturn, ParamSpec, TypeVar
 
 from hdphrs.api.failures import distinct
 from hdphrs.api.future import DONE, FAILED, Future, get, is_outcome, name_of, sparks, spawn, state
+from hdphrs.api.mistakes import futures_of
 from hdphrs.errors import Cancelled, UsageError, WaitTimeoutError
 
 T = TypeVar("T")
@@ -115,7 +116,7 @@ def as_completed(futures: Iterable[Future[T]], *, timeout: float | None = None) 
         UsageError: `timeout` is no number of seconds.
         Cancelled: the calling task is about to end.
     """
-    return _completed(futures, None if timeout is None else Limit("as_completed", timeout))
+    return _completed(futures, None if timeout is None else Limit("as_completed", timeout), "as_completed")
 
 
 def wait(futures: Iterable[Future[Any]], *, timeout: float | None = None) -> None:
@@ -126,7 +127,8 @@ def wait(futures: Iterable[Future[Any]], *, timeout: float | None = None) -> Non
         UsageError: `timeout` is no number of seconds.
         Cancelled: the calling task is about to end.
     """
-    for _ in _completed(futures, None if timeout is None else Limit("wait", timeout), all_of_them=timeout is None):
+    limit = None if timeout is None else Limit("wait", timeout)
+    for _ in _completed(futures, limit, "wait", all_of_them=timeout is None):
         pass
 
 
@@ -146,7 +148,7 @@ def get_any(futures: Iterable[Future[T]], *, timeout: float | None = None) -> T:
 
 def first_full(futures: Iterable[Future[T]], limit: Limit | None = None) -> Future[T] | None:
     """The first that is full, after a wait if need be; None if there are no futures."""
-    completed = _completed(futures, limit)
+    completed = _completed(futures, limit, "get_any")
     try:
         return next(completed, None)
     finally:
@@ -158,14 +160,14 @@ def await_one(future: Future[Any], timeout: float) -> None:
     limit = Limit("get", timeout)
     function = future._function
     try:
-        for _ in _completed([future], limit):
+        for _ in _completed([future], limit, "get"):
             pass
     except WaitTimeoutError as error:
         raise (error if function is None else limit.error(f"task {name_of(function)} has")) from None
 
 
 def _completed(
-    futures: Iterable[Future[T]], limit: Limit | None, *, all_of_them: bool = False
+    futures: Iterable[Future[T]], limit: Limit | None, call: str, *, all_of_them: bool = False
 ) -> Generator[Future[T], None, None]:
     """The futures, each when it is full.
 
@@ -174,9 +176,7 @@ def _completed(
     """
     untaken: list[Future[T]] = []
     taken: deque[Future[T]] = deque()
-    for future in dict.fromkeys(futures):
-        if not isinstance(future, Future):
-            raise UsageError(f"wait, as_completed and get_any take futures, as spawn returns them, not {future!r}")
+    for future in futures_of(futures, call):
         (taken if future._function is None else untaken).append(future)
     waiting: deque[Future[T]] = deque()
     while taken:
@@ -261,7 +261,17 @@ def _key(function: Any) -> object:
     return getattr(function, "__code__", None if function is None else type(function))
 
 
-class scope:  # noqa: N801 - it is used like a function
+class _Called(type):
+    """The type of `scope`: says what is missing in `with hdphrs.scope:`."""
+
+    def __enter__(cls) -> NoReturn:
+        raise UsageError(f"{cls.__name__}: it must be called, as in `with hdphrs.{cls.__name__}() as tasks:`")
+
+    def __exit__(cls, *_: object) -> None:
+        """Never entered."""
+
+
+class scope(metaclass=_Called):  # noqa: N801 - it is used like a function
     """A block that no task outlives which it has spawned (structured fork/join).
 
         with hdphrs.scope() as tasks:
@@ -354,7 +364,7 @@ class scope:  # noqa: N801 - it is used like a function
         """Until all have ended; those after the first that fails need not come to their end."""
         place = {future: index for index, future in enumerate(self._futures)}
         wanted = len(self._futures)
-        for future in _completed(self._futures, self._limit):
+        for future in _completed(self._futures, self._limit, "scope"):
             if place[future] < wanted and _failure(future) is not None:
                 after, wanted = wanted, place[future]
                 self._cancel(self._futures[wanted + 1 : after])

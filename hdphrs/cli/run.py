@@ -14,7 +14,8 @@ from hdphrs.cluster.hosts import LOCALHOST, SLOTS_MAX, Host, read_hosts
 from hdphrs.cluster.plan import NodePlan, plan_nodes
 from hdphrs.config import ATTEMPTS_MAX, DETECT_AFTER_S, GRACE_S, LEDGER_BYTES_MAX, REJOIN_FOR_S, SEED_MAX, SEED_VARIABLE
 from hdphrs.console import say
-from hdphrs.errors import UsageError
+from hdphrs.errors import StartError, UsageError
+from hdphrs.gil import why_not
 from hdphrs.program.entry import entry_of
 from hdphrs.records import dataclass
 from hdphrs.wire.settings import (
@@ -219,6 +220,8 @@ def run_program(asked: Asked) -> int:
         from hdphrs.cluster.program import run_sequentially
 
         run_sequentially(program, asked.args, seed)
+    if (sentence := why_not()) is not None:
+        raise StartError(sentence)
     plan = _plan(asked)
     monkey = _monkey(asked, seed, len(plan))
     report = None if asked.report is None else check_report(asked.report)

@@ -218,6 +218,8 @@ class Crew:
     def work(self) -> Work:
         """What the schedulers have done so far; the counters are up to date then."""
         lines = {scheduler.process.number: scheduler.process.line for scheduler in self._schedulers.values()}
+        for each in self._schedulers.values():
+            self.figures.at_work(each.process.number, each.process.pid, each.handed.get(each.process.line.running))
         self.figures.tally(lines, self._counters)
         return self._books.work(lines.values())
 
@@ -406,6 +408,9 @@ class Crew:
             case [local.CALLED, more, made]:
                 self._counters["tasks_run"] += more
                 self._counters["sparks_made"] += made
+                return None
+            case [local.CALLS, rows]:
+                self.figures.called(rows)
                 return None
             case [local.EXPORT, items]:
                 self._counters["sparks_made"] += len(items)

@@ -6,11 +6,13 @@ summary of a run, see `explain.py`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from time import perf_counter, process_time
 from typing import Any
 
+from hdphrs.protocol.tasks import Spark
 from hdphrs.wire.page import Line
 
 GRAIN = "grain_"
@@ -18,6 +20,21 @@ GRAIN = "grain_"
 
 BUSY_US = "busy_us_"
 """Counters: for how long the scheduler of this number has run tasks."""
+
+CPU_US = "cpu_us_"
+"""Counters: what the scheduler of this number has computed, with all its threads."""
+
+QUEUED_US = "queued_us_"
+"""Counters: for how long it has wanted a core, and others had it (Linux)."""
+
+NOW_US = "now_us_"
+"""Counters: for how long, by now, the scheduler of this number is in the task whose name follows."""
+
+FUNCTION = "function_"
+"""Counters: calls, microseconds, and microseconds of its own, of the function whose name follows (`--explain`)."""
+
+FUNCTIONS_MAX = 20
+"""Functions of a node that are told of, the dearest."""
 
 NODE_CPU_US = "node_cpu_us"
 """Counter: processor time of the node process since the run began."""
@@ -57,6 +74,21 @@ class Figures:
         self._small_at = SMALL_MIN
         self._large = False
         self._last = ""
+        self._processes: dict[int, _Process] = {}
+        self._calls: dict[str, list[float]] = {}
+
+    def called(self, rows: Iterable[list[Any]]) -> None:
+        """Items of CALLS."""
+        for name, *more in rows:
+            known = self._calls.setdefault(name, [0.0, 0.0, 0.0])
+            self._calls[name] = [one + other for one, other in zip(known, more, strict=True)]
+
+    def at_work(self, number: int, pid: int, spark: Spark | None) -> None:
+        """What the scheduler of this number is in, and how much its process has computed so far."""
+        process = self._processes.get(number)
+        if process is None:
+            process = self._processes[number] = _Process(pid)
+        process.look(pid, None if spark is None else spark.task.name)
 
     def exported(self, items: Iterable[list[Any]]) -> None:
         """Items of EXPORT."""
@@ -110,6 +142,17 @@ class Figures:
             counters[f"{BUSY_US}{number}"] = int(busy_s * 1e6)
         for grain, count in self._grains.items():
             counters[f"{GRAIN}{grain}"] = count
+        for stale in [name for name in counters if name.startswith((NOW_US, FUNCTION))]:
+            del counters[stale]
+        for number, process in self._processes.items():
+            counters[f"{CPU_US}{number}"] = int(process.cpu_s * 1e6)
+            counters[f"{QUEUED_US}{number}"] = int(process.queued_s * 1e6)
+            if process.task is not None and number in lines and lines[number].since_s:
+                counters[f"{NOW_US}{number}_{process.task}"] = int(max(0.0, now_s - lines[number].since_s) * 1e6)
+        dearest = sorted(self._calls.items(), key=lambda item: -item[1][2])[:FUNCTIONS_MAX]
+        for name, (calls, all_s, own_s) in dearest:
+            figures = {"calls": int(calls), "us": int(all_s * 1e6), "own": int(own_s * 1e6)}
+            counters.update({f"{FUNCTION}{kind}_{name}": figure for kind, figure in figures.items()})
         counters[NODE_CPU_US] = int((process_time() - self._cpu_s) * 1e6)
 
     def _look_for_small(self) -> None:
@@ -122,6 +165,37 @@ class Figures:
                 f"{each_s * 1e6:.0f} µs ({self._last} was the last of {self._results}); make them larger (a higher "
                 "threshold, par_map_chunked), or spawn them inside a task, where they cost nothing until stolen",
             )
+
+
+class _Process:
+    """What the processes of one scheduler, one after the other, have computed."""
+
+    def __init__(self, pid: int) -> None:
+        self.task: str | None = None
+        self._pid = pid
+        self._before = (0.0, 0.0)
+        self._last = (0.0, 0.0)
+
+    @property
+    def cpu_s(self) -> float:
+        """All its threads."""
+        return self._before[0] + self._last[0]
+
+    @property
+    def queued_s(self) -> float:
+        """In which its main thread wanted a core, and had none."""
+        return self._before[1] + self._last[1]
+
+    def look(self, pid: int, task: str | None) -> None:
+        """It runs this task."""
+        self.task = task
+        if pid != self._pid:
+            self._before, self._last, self._pid = (self.cpu_s, self.queued_s), (0.0, 0.0), pid
+        with suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/stat") as stat:
+            ticks = stat.read().rpartition(")")[2].split()[11:13]
+            self._last = sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK"), self._last[1]
+        with suppress(OSError, ValueError), open(f"/proc/{pid}/schedstat") as schedstat:
+            self._last = self._last[0], int(schedstat.read().split()[1]) / 1e9
 
 
 class _Core:

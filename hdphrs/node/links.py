@@ -54,6 +54,7 @@ FROM_SCHEDULER: Final = {
     local.STUCK: 4,
     local.BEHIND: 4,
     local.CALLED: 3,
+    local.CALLS: 2,
     local.FOUND: 4,
     local.IMPORTED: 3,
     local.SAID: 2,

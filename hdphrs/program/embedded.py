@@ -16,6 +16,7 @@ from hdphrs.choices import choices
 from hdphrs.config import EXIT_S, LEDGER_END_S
 from hdphrs.console import say
 from hdphrs.errors import LedgerError, StartError
+from hdphrs.gil import why_not
 from hdphrs.oom import OomWitness, memory_word
 from hdphrs.program.port import ProgramPort
 from hdphrs.room import how_exhausted
@@ -50,8 +51,10 @@ class EmbeddedNode:
             number: as for `ProgramPort`.
 
         Raises:
-            StartError: the system has no room for it.
+            StartError: the system has no room for it, or this Python has no lock.
         """
+        if (sentence := why_not()) is not None:
+            raise StartError(sentence)
         occupy_standard(inherited=False)
         self.slots = slots
         self._witness = OomWitness()

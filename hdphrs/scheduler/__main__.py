@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import sys
 
+from hdphrs.gil import why_not
 from hdphrs.scheduler.process import serve
 from hdphrs.wire.files import occupy_standard
 
@@ -15,6 +16,8 @@ def main() -> None:
     """Run one scheduler until its node ends it."""
     node = os.getppid()
     occupy_standard()
+    if (sentence := why_not()) is not None:
+        sys.exit(f"hdphrs: {sentence}")
     os.environ.pop("PYTHONSAFEPATH", None)
     path = os.environ.pop("HDPHRS_PROGRAM_PATH", "")
     serve(sys.argv[1:], path.split(os.pathsep), node)

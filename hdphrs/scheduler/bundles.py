@@ -233,6 +233,7 @@ class Bundles:
         bundle.since_s = perf_counter()
         account = Account()
         self._enter(bundle, account)
+        # GIL: moving the calls of a bundle
         with suppress(IndexError):  # the helper thread has given back the rest
             while bundle.unstarted:
                 call = Call(bundle, bundle.unstarted.popleft())

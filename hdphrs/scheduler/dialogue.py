@@ -122,7 +122,9 @@ class Dialogue:
         hunger = self._hunger(ahead) if hungry and (not self.is_hungry or (self._ahead and not ahead)) else []
         said = self._voice.finish() if answers or parts else self._voice.gathered()
         if said or parts or answers or hunger:
-            self._mail.tell(*said, *self._keeper.gathered(), *parts, *answers, *hunger, *self._released())
+            calls = [] if self._strands is None else self._strands.gathered()
+            kept = self._keeper.gathered()
+            self._mail.tell(*said, *kept, *parts, *calls, *answers, *hunger, *self._released())
         else:
             self._keeper.send()
         if answers:

@@ -23,7 +23,7 @@ from time import perf_counter
 from typing import Any, NoReturn
 
 from hdphrs.api import future as fast
-from hdphrs.api.future import DONE, FAILED, Future, take
+from hdphrs.api.future import DONE, FAILED, Future, name_of, take
 from hdphrs.api.options import use
 from hdphrs.api.places import Roster
 from hdphrs.errors import CannotTravelError
@@ -291,7 +291,7 @@ class Hub:
         self._meter.close(future)
         self._meter.credit(future, account.cost_s, Share(account.own_s, account.here_s))
         if self._strands is not None:
-            self._strands.joined(future, self._strands.end(account))
+            self._strands.joined(future, self._strands.end(account, name_of(function)))
         future._content = value if error is None else error
         future._status = DONE if error is None else FAILED
         self._waiting.wake(future)
@@ -374,7 +374,7 @@ class Hub:
         self._meter.close(future)
         if future.reuse is not None:
             self._tell([local.REUSED, future.reuse.used, future.reuse.mismatched])
-        span_s = 0.0 if self._strands is None else self._strands.end(account)
+        span_s = 0.0 if self._strands is None else self._strands.end(account, task.name)
         packed[COST:] = account.cost_s, span_s
         self._answers.add([list(spark.ref), spark.replica, packed, account.own_s, account.here_s])
 

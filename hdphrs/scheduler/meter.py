@@ -122,7 +122,7 @@ class Meter:
 
     def owners(self) -> list[Future[Any]]:
         """All that have; the helper thread may ask too."""
-        return list(self._accounts)
+        return list(self._accounts)  # GIL: reading what another thread changes
 
     def owner(self, future: Future[Any]) -> Account | None:
         """The account of this task, if it has a stack of its own."""

@@ -94,7 +94,7 @@ class Noter:
                 self._timed.clear()
             timed = self._timed[id(function)] = Timed(function, self._clock, self._keep)
         # No call between the two, so that nobody takes it meanwhile (see `hdphrs.api.future`).
-        if future._function is function:
+        if future._function is function:  # GIL: taking a future
             future._function = timed
 
 

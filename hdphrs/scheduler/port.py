@@ -129,6 +129,7 @@ class TaskPort:
     def watch(self, future: Future[Any], call: Callable[[], object]) -> None:
         if not hasattr(future, "_status"):
             self._exporter.finish()  # as in `wait`
+            check_spawned(future)
         self._waiting.watch(future, call)
         if not self._turn.is_main_thread:
             self._completer.want(future)
@@ -148,6 +149,7 @@ class TaskPort:
     def cancel(self, future: Future[Any]) -> bool:
         if not hasattr(future, "_status"):
             self._exporter.finish()  # as in `wait`
+            check_spawned(future)
         if getattr(future, "_status", None) is AWAY and self._turn.is_main_thread:
             self._dialogue.receive(block=False)
         status = getattr(future, "_status", None)
@@ -166,6 +168,7 @@ class TaskPort:
         self._stopper.check()
         if not hasattr(future, "_status"):
             self._exporter.finish()  # the helper thread may have taken it a moment ago
+            check_spawned(future)
         if getattr(future, "_status", None) is AWAY:
             self._dialogue.receive(block=False)
         if self._waiting.enter(future):
@@ -266,3 +269,13 @@ class TaskPort:
 
 def _is_last_of(parent: Future[Any], spark: Future[Any]) -> bool:
     return spark._parent is parent and spark._index == parent._spawned - 1
+
+
+def check_spawned(future: Future[Any]) -> None:
+    """See that somebody runs this future's task, or will.
+
+    Raises:
+        UsageError: nobody can, since its task was spawned with None in the place of the function.
+    """
+    if future._function is None and not hasattr(future, "_status") and not hasattr(future, "_spawned"):
+        raise UsageError("spawn: the first argument is the function, as in spawn(f, x); None is none")

@@ -133,7 +133,10 @@ def serve(words: Sequence[str], path: Sequence[str], node: int) -> NoReturn:
 def _serve(words: Sequence[str], path: Sequence[str]) -> NoReturn:
     extend_path(filter(None, path))
     lines, line, mode, ledger, memory, voice, explain, work, control, tray, page, tracker = words
-    faulthandler.enable(all_threads=False)
+    if sys.version_info >= (3, 14):  # the stack of C would push what the task has said out of its last words
+        faulthandler.enable(all_threads=False, c_stack=False)
+    else:
+        faulthandler.enable(all_threads=False)
     keep_freed_memory()
     take_first_key()
     if int(memory):

@@ -19,7 +19,7 @@ from functools import partial
 from time import perf_counter
 from typing import Generic, TypeVar
 
-from hdphrs.api.future import Future, get, state
+from hdphrs.api.future import Future, get, named_after_first, state
 from hdphrs.api.memo import mark_skeleton
 from hdphrs.skeletons.collect import collect, give_up
 from hdphrs.skeletons.slices import chunks_of
@@ -102,6 +102,7 @@ def measure(
     return Measured(head, rest, 1 << max(0, size.bit_length() - 1), tail)
 
 
+@named_after_first
 def scout(work: Callable[[list[A]], R], items: list[A]) -> tuple[list[R], int, float]:
     """The task that takes the time: results, of how many items, and what an item takes.
 

@@ -9,12 +9,14 @@ map-reduce, reduction and scan over any iterable, which combine within each chun
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
 from functools import partial, reduce
 from itertools import accumulate, chain
-from typing import TypeVar
+from typing import Any, ClassVar, Literal, TypeVar, overload
 
 import hdphrs.skeletons.strategy as strategy  # not from the package, which loads all of them
 from hdphrs.api.apart import call_apart
+from hdphrs.api.future import named_after_first
 from hdphrs.api.memo import mark_skeleton
 from hdphrs.errors import UsageError
 from hdphrs.skeletons.arguments import check_callable, check_count, check_grain, check_items
@@ -28,39 +30,73 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 
+class _Absent(Enum):
+    """The type of what stands for no `initial`: None may be one."""
+
+    ABSENT = "absent"
+
+    def __repr__(self) -> str:
+        return "<none>"
+
+
+ABSENT = _Absent.ABSENT
+
+
 class MapReduceRangeThresh(Skeleton):
     """A function over a range, halved down to a threshold."""
 
+    grain: ClassVar[str | None] = "threshold"
+
+    @overload
     def __call__(
         self,
         threshold: int,
-        numbers: range,
+        items: range,
+        function: Callable[[int], B],
+        combine: Callable[[B, B], B],
+        initial: B,
+    ) -> B: ...
+    @overload
+    def __call__(
+        self,
+        function: Callable[[int], B],
+        combine: Callable[[B, B], B],
+        items: range,
+        initial: B,
+        *,
+        threshold: int,
+    ) -> B: ...
+    def __call__(  # type: ignore[misc]  # `arrange` makes the last form of the first
+        self,
+        threshold: int,
+        items: range,
         function: Callable[[int], B],
         combine: Callable[[B, B], B],
         initial: B,
     ) -> B:
         """Map `function` over a range and combine the results (HdpH's `parMapReduceRangeThresh`).
 
-        Gives `functools.reduce(combine, map(function, numbers), initial)`.  The range is halved, each half in a task of
+        Gives `functools.reduce(combine, map(function, items), initial)`.  The range is halved, each half in a task of
         its own, down to `threshold` numbers; the halves are combined where they were split, so that an expensive
-        `combine` is shared out too.
+        `combine` is shared out too.  The arguments may also have the order of `par_map_reduce`: `(function, combine,
+        items, initial, threshold=100)`.
 
         Args:
             threshold: numbers that are worked on without splitting them further, at least 1.
-            numbers: the range; only its ends travel.
+            items: a range; only its ends travel.  By its former name, `numbers`, it may be given too.
             function: idempotent.
             combine: idempotent and associative.
             initial: what the first result is combined with; the result if the range is empty.
 
         Raises:
-            UsageError: `threshold` is no positive int, `numbers` no range, or a function is not callable.
+            UsageError: `threshold` is no positive int, `items` no range, or a function is not callable.
             Exception: what one of the functions raised.
         """
         check_count(self.name, "threshold", threshold)
-        if not isinstance(numbers, range):
-            raise UsageError(f"{self.name}: numbers must be a range, not {numbers!r}")
+        if not isinstance(items, range):
+            raise UsageError(f"{self.name}: items must be a range, not {items!r}")
         check_callable(self.name, function=function, combine=combine)
-        if not numbers:
+        if not items:
             return initial
         plan: Plan[range, B] = Plan(
             self.schedule,
@@ -70,7 +106,16 @@ class MapReduceRangeThresh(Skeleton):
             partial(map_fold, function, combine),
         )
         mark_skeleton(plan.task, function, combine)
-        return combine(initial, conquer(plan, numbers))
+        return combine(initial, conquer(plan, items))
+
+    def arrange(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if "numbers" in kwargs and "items" not in kwargs:
+            kwargs = {**kwargs, "items": kwargs["numbers"]}
+            del kwargs["numbers"]
+        named = dict(zip(("function", "combine", "items", "initial"), args, strict=False))
+        if args and callable(args[0]) and len(named) == len(args) and named.keys().isdisjoint(kwargs):
+            return (), {**named, **kwargs}
+        return args, kwargs
 
 
 class MapReduce(Skeleton):
@@ -81,7 +126,7 @@ class MapReduce(Skeleton):
         function: Callable[[A], B],
         combine: Callable[[B, B], B],
         items: Iterable[A],
-        initial: B,
+        initial: B | Literal[_Absent.ABSENT] = ABSENT,
         *,
         chunk: int | None = None,
     ) -> B:
@@ -94,48 +139,66 @@ class MapReduce(Skeleton):
             function: idempotent.
             combine: idempotent and associative.
             items: travel with their task.
-            initial: what the first result is combined with; the result if there is no item.
+            initial: what the first result is combined with; the result if there is no item.  Without it there must be
+                one.
             chunk: items in a task, at least 1; None: so many as take some 20 ms.
 
         Raises:
-            UsageError: a function is not callable, `items` cannot be iterated over, or `chunk` is neither a positive
-                int nor None.
+            UsageError: a function is not callable, `items` cannot be iterated over, there is none and no `initial`, or
+                `chunk` is neither a positive int nor None.
             Exception: what one of the functions raised.
         """
         check_grain(self.name, "chunk", chunk)
         check_callable(self.name, function=function, combine=combine)
         items = check_items(self.name, "items", items)
         work = partial(map_fold, function, combine)
-        return reduce(combine, over_chunks(self.schedule, work, items, chunk, [function, combine]), initial)
+        parts = over_chunks(self.schedule, work, items, chunk, [function, combine])
+        return _combined(self.name, combine, parts, initial)
 
 
 class Reduce(Skeleton):
     """Items combined, in tasks of neighbours."""
 
-    def __call__(self, combine: Callable[[A, A], A], items: Iterable[A], initial: A, *, chunk: int | None = None) -> A:
+    def __call__(
+        self,
+        combine: Callable[[A, A], A],
+        items: Iterable[A],
+        initial: A | Literal[_Absent.ABSENT] = ABSENT,
+        *,
+        chunk: int | None = None,
+    ) -> A:
         """Combine `items`: `functools.reduce(combine, items, initial)`.
 
         Args:
             combine: idempotent and associative.
             items: travel with their task.
-            initial: what the first item is combined with; the result if there is no item.
+            initial: what the first item is combined with; the result if there is no item.  Without it there must be
+                one.
             chunk: items in a task, at least 1; None: so many as take some 20 ms.
 
         Raises:
-            UsageError: `combine` is not callable, `items` cannot be iterated over, or `chunk` is neither a positive int
-                nor None.
+            UsageError: `combine` is not callable, `items` cannot be iterated over, there is none and no `initial`, or
+                `chunk` is neither a positive int nor None.
             Exception: what `combine` raised.
         """
         check_grain(self.name, "chunk", chunk)
         check_callable(self.name, combine=combine)
         items = check_items(self.name, "items", items)
-        return reduce(combine, over_chunks(self.schedule, partial(reduce, combine), items, chunk, [combine]), initial)
+        parts: list[A] = over_chunks(self.schedule, partial(reduce, combine), items, chunk, [combine])
+        return _combined(self.name, combine, parts, initial)
 
 
 class Scan(Skeleton):
     """What a reduction comes to after each item."""
 
-    def __call__(self, combine: Callable[[A, A], A], items: Iterable[A], *, chunk: int | None = None) -> list[A]:
+    def __call__(
+        self,
+        combine: Callable[[A, A], A],
+        items: Iterable[A],
+        initial: A | Literal[_Absent.ABSENT] = ABSENT,
+        *,
+        chunk: int | None = None,
+    ) -> list[A]:
         """All prefixes of `items`, combined: `list(itertools.accumulate(items, combine))`.
 
         Each chunk is combined twice, in two rounds of tasks: first to know what it comes to, then from what comes
@@ -144,6 +207,8 @@ class Scan(Skeleton):
         Args:
             combine: idempotent and associative.
             items: travel with their task, in both rounds.
+            initial: what comes first, and what the first item is combined with, as for `accumulate`; there is one
+                result more than items then.
             chunk: items in a task, at least 1; None: a 64th of them.
 
         Raises:
@@ -154,6 +219,8 @@ class Scan(Skeleton):
         check_grain(self.name, "chunk", chunk)
         check_callable(self.name, combine=combine)
         items = check_items(self.name, "items", items)
+        if initial is not ABSENT:
+            items.insert(0, initial)
         if not items:
             return []
         first, *others = chunks_of(chunk or -(-len(items) // SCAN_CHUNKS), items)
@@ -167,15 +234,26 @@ class Scan(Skeleton):
         return [*beginning, *chain.from_iterable(part[1:] for part in parts)]
 
 
+def _combined(name: str, combine: Callable[[B, B], B], parts: list[B], initial: B | Literal[_Absent.ABSENT]) -> B:
+    """What the chunks come to together."""
+    if initial is not ABSENT:
+        return reduce(combine, parts, initial)
+    if not parts:
+        raise UsageError(f"{name}: there are no items, and no initial value to return")
+    return reduce(combine, parts)
+
+
 SCAN_CHUNKS = 64
 """Chunks of a scan, if the caller does not say."""
 
 
+@named_after_first
 def map_fold(function: Callable[[A], B], combine: Callable[[B, B], B], items: Sequence[A]) -> B:
     """The task: some items, at least one of them, mapped and combined."""
     return reduce(combine, map(partial(call_apart, function), items))
 
 
+@named_after_first
 def scan_chunk(combine: Callable[[A, A], A], items: Sequence[A]) -> list[A]:
     """The task: prefixes of some items."""
     return list(accumulate(items, combine))

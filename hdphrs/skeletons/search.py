@@ -20,8 +20,7 @@ import hdphrs.skeletons.strategy as strategy  # not from the package, which load
 from hdphrs.api.future import state
 from hdphrs.api.memo import mark_skeleton
 from hdphrs.api.options import task
-from hdphrs.errors import UsageError
-from hdphrs.skeletons.arguments import check_callable, check_count
+from hdphrs.skeletons.arguments import check_callable, check_count, check_flag
 from hdphrs.skeletons.skeleton import Skeleton
 from hdphrs.skeletons.walk import Plan, Step, search
 
@@ -172,8 +171,7 @@ class Maximise(Skeleton):
         """
         check_callable(self.name, children=children, objective=objective, **({} if bound is None else {"bound": bound}))
         _check_depth(self.name, depth)
-        if not isinstance(descending, bool):
-            raise UsageError(f"{self.name}: descending must be True or False, not {descending!r}")
+        check_flag(self.name, "descending", descending)
         walker = partial(Maximiser, state.port.topic(), objective, bound, descending)
         plan: Plan[N, Find[N]] = Plan(self.schedule, walker, children, depth)
         return search(unkept(plan), root)

@@ -48,6 +48,7 @@ from hdphrs.errors import CannotTravelError
 from hdphrs.protocol.tasks import Payload
 from hdphrs.wire import values
 from hdphrs.wire.capture import Watch, is_constant
+from hdphrs.wire.obstacles import obstacle_in
 from hdphrs.wire.pickling import Cached, dump_parts, dumps, loads
 from hdphrs.wire.reloads import reloads
 from hdphrs.wire.search_path import extend_path
@@ -203,7 +204,7 @@ class CodeBook:
 
     def known_code_of(self, function: Callable[..., Any]) -> tuple[bytes, bytes] | None:
         """The same, if it has been asked before, and the function has not changed."""
-        page = self._pages.get(id(function))
+        page = self._pages.get(id(function))  # GIL: reading what another thread changes
         if page is None or page.function() is not function or not (page.digest or page.data):
             return None
         return (page.digest, page.data) if page.epoch == reloads.epoch and page.watch.holds() else None
@@ -302,7 +303,8 @@ class CodeBook:
         except BaseException as error:
             if came_between(error):
                 raise
-            raise CannotTravelError(f"the function of task {name} does not pickle: {reason(error)}") from error
+            why = f"{reason(error)}{obstacle_in(function)}"
+            raise CannotTravelError(f"the function of task {name} does not pickle: {why}") from error
         if size > values.PAYLOAD_BYTES_MAX:
             raise too_large(f"the function of task {name}, with what it captures, is", size)
         if watch is None:

@@ -52,6 +52,7 @@ BEHIND: Final = 35  # [BEHIND, serial, bundle, path]: a task that was cancelled 
 # this path, of the bundle with that serial; 0 and nothing if from none that has begun here
 CALLED: Final = 33  # [CALLED, more, made]: calls of bundles that have been run beyond one for each bundle answered; and
 # of these, the sparks of tasks
+CALLS: Final = 40  # [CALLS, [[function, calls, seconds, own seconds], ...]]: for --explain, see scheduler/strands.py
 FOUND: Final = 30  # [FOUND, topic, rank, find], both ways: what a task of a search has found, see api/board.py
 IMPORTED: Final = 36  # [IMPORTED, path, [name, ...]], both ways: what it took to load a task, see scheduler/imports.py
 SAID: Final = 31  # [SAID, [item, ...]]: what tasks say, see said.py; from the root node to the program [SAID, bundle]

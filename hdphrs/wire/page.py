@@ -237,7 +237,7 @@ class Line:
 
     def again(self) -> None:
         """The running task is to be asked at each spawn.  (One step as far as other threads are concerned.)"""
-        self._bytes[1] |= AGAIN
+        self._bytes[1] |= AGAIN  # GIL: setting a bit of the page
 
     @property
     def running(self) -> int:

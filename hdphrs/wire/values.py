@@ -14,6 +14,7 @@ import textwrap
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from types import CoroutineType
 from typing import Any, Final, TypeVar
 
 import msgpack
@@ -34,6 +35,7 @@ from hdphrs.wire.bulk import BULK_BYTES_MIN, aligned, bulk_of, gather, view_of
 from hdphrs.wire.exceptions import is_simple, link_end
 from hdphrs.wire.framing import decode_object
 from hdphrs.wire.items import pack_outcome, unpack_outcome, unpack_str
+from hdphrs.wire.obstacles import obstacle_in
 from hdphrs.wire.pickling import (
     PLAIN,
     PLAIN_OR_RANGE,
@@ -154,8 +156,10 @@ def dump_result(name: str, value: object, cost_s: float = 0.0) -> Outcome:
         pickled, buffers = (dump_plain(value), ()) if type(value) in PLAIN else dump_parts(value)
     except BaseException as error:
         refusal = CannotTravelError(
-            f"the result of task {name} (a {_type_name(value)}) does not pickle: {reason(error)}"
+            f"the result of task {name} (a {_type_name(value)}) does not pickle: {reason(error)}{obstacle_in(value)}"
         )
+        if isinstance(value, CoroutineType):
+            value.close()  # else its end is a warning that it was never awaited
         return dump_error(name, refusal)
     if not buffers and len(pickled) < BULK_BYTES_MIN:  # as nearly all are
         return Outcome(Verdict.VALUE, pickled, (), cost_s)
@@ -345,7 +349,7 @@ def _check(label: str, value: object) -> None:
     except BaseException as error:
         if came_between(error):
             raise
-        raise CannotTravelError(f"{label} does not pickle: {reason(error)}") from error
+        raise CannotTravelError(f"{label} does not pickle: {reason(error)}{obstacle_in(value)}") from error
 
 
 def reason(error: BaseException) -> str:

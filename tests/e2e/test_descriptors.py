@@ -255,11 +255,15 @@ def test_program_that_meddles_with_its_link_is_told_and_ends(cluster: Cluster, k
 
 @pytest.mark.parametrize("way", WAYS)
 def test_program_that_becomes_a_daemon_before_it_spawns_has_its_values(cluster: Cluster, way: str) -> None:
-    """Under `hdphrs run` it has its link before that: its daemon has a node of its own."""
+    """Under `hdphrs run` it has its link before that: its daemon has a node of its own.
+
+    Newer Pythons warn of a fork beside other threads, and a program that is attached has two of ours.
+    """
     options, python = WAYS[way]
     source = """
-        import os
+        import os, warnings
         import hdphrs
+        warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
 
         def square(n):
             return n * n

@@ -368,3 +368,42 @@ def test_a_lambda_finds_the_modules_of_a_directory_that_the_program_has_added_to
     )
     completed = cluster.run(program)
     assert (completed.stdout, completed.stderr) == ("6\n", "")
+
+
+def test_mistakes_within_a_task_are_errors_and_none_waits_for_ever(cluster: Cluster) -> None:
+    program = cluster.write(
+        """
+        import asyncio, concurrent.futures, hdphrs
+        from hdphrs import errors, get, spawn
+
+        def double(x): return 2 * x
+        async def asynchronous(x): return x
+        def nothing(): return get(spawn(print("called")))
+        def waits(): hdphrs.wait([spawn(None)])
+        def cancels(): return spawn(None).cancel()
+        def times(): return get(spawn(None), timeout=5)
+        def several(): return get([spawn(double, n) for n in range(2)])
+        def value(): return get(3)
+        def limited(): return get(spawn(double, 2), timeout=5)
+        def placed(): return get(hdphrs.spawn_at(0, double, [concurrent.futures.Future()]))
+
+        for main in (nothing, waits, cancels, times, several, value, limited, placed):
+            try:
+                print(main.__name__, hdphrs.run(main))
+            except errors.HdphrsError as error:
+                print(main.__name__, error)
+        try:
+            hdphrs.run(asynchronous, 1)
+        except errors.CannotTravelError as error:
+            print("asyncio.run(function(argument))" in str(error))
+        """
+    )
+    completed = cluster.run(program)
+    none = "spawn: the first argument is the function, as in spawn(f, x); None is none"
+    lines = completed.stdout.splitlines()
+    assert (lines[0], completed.stderr, completed.returncode) == ("called", "", 0)
+    assert lines[1:5] == [f"{name} {none}" for name in ("nothing", "waits", "cancels", "times")]
+    assert lines[5].startswith("several get: it takes one future, not a list; for several write [hdphrs.get(")
+    assert lines[6:8] == ["value get: it takes a future, as spawn returns it, not 3", "limited 4"]
+    assert "; [0] is a concurrent.futures._base.Future: " in lines[8]
+    assert lines[9:] == ["True"]

@@ -8,11 +8,14 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,9 @@ MISSING = f"Python {VERSION} has no test.test_concurrent_futures here; Debian: a
 
 SECOND_S = 0.4
 """How long their seconds take."""
+
+LOOK_S = 0.01
+"""How often somebody looks whether an event is set."""
 
 _PACKAGE = "test.test_concurrent_futures"
 _PARTS = (
@@ -93,6 +99,30 @@ class _Futures:
 
     def as_completed(self, fs: Iterable[Any], timeout: float | None = None) -> Any:
         return futures.as_completed(fs, timeout and timeout * SECOND_S)
+
+
+class FileEvent:
+    """What their tests wait for and set, of newer versions: an event that other processes see."""
+
+    def __init__(self) -> None:
+        self._path = os.path.join(tempfile.mkdtemp(prefix="hdphrs-event-"), "set")
+
+    def set(self) -> None:
+        """Wake all who wait; that is the end of a test."""
+        open(self._path, "w").close()
+
+    def remove(self) -> None:
+        """Nobody waits any more."""
+        shutil.rmtree(os.path.dirname(self._path), ignore_errors=True)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Until it is set, or its test is over."""
+        end_s = inf if timeout is None else time.monotonic() + timeout * SECOND_S
+        while not os.path.exists(self._path) and os.path.exists(os.path.dirname(self._path)):
+            if time.monotonic() > end_s:
+                return False
+            time.sleep(LOOK_S)
+        return True
 
 
 def run_script(option: str, script: str) -> tuple[int, bytes, bytes]:

@@ -20,6 +20,12 @@ class _Ours:
 
     executor_type = cpython.BriefExecutor
 
+    def create_event(self) -> cpython.FileEvent:
+        """Of newer versions: what their calls wait for."""
+        event = cpython.FileEvent()
+        self.addCleanup(event.remove)  # type: ignore[attr-defined]
+        return event
+
 
 def _cases() -> dict[str, type]:
     """A case of ours for each mixin of theirs that concerns executors of any kind."""

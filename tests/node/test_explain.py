@@ -66,7 +66,7 @@ def test_node_that_died_has_the_work_that_is_known_of_it() -> None:
             "took less than 6 µs, and the way of each through the node 100 µs",
         ),
         (
-            Explained(10.0, [node(0, 9.0, 1.0, tasks_run=99, sparks_made=9, exported=7, grain_20=7)]),
+            Explained(10.0, [node(0, 9.0, 1.0, tasks_run=99, sparks_made=95, exported=7, grain_20=7)]),
             "7 tasks were there to share among 2 cores",
         ),
         (
@@ -82,3 +82,60 @@ def test_node_that_died_has_the_work_that_is_known_of_it() -> None:
 def test_what_to_change_follows_from_the_figures(explained: Explained, words: str) -> None:
     (sentence,) = explained.advice()
     assert words in sentence
+
+
+def test_tasks_of_the_program_that_left_together_were_there_to_share_one_by_one() -> None:
+    flat = Explained(10.0, [node(0, 5.0, 5.0, tasks_run=500, exported=4, grain_20=4)])
+    assert flat.as_json()["shared"] == 500
+    assert "were there to share" not in flat.advice()[0]
+    nested = Explained(10.0, [node(0, 5.0, 1.0, tasks_run=500, sparks_made=499, exported=4, grain_20=4)])
+    assert nested.as_json()["shared"] == 4
+    assert nested.advice()[0].startswith("4 tasks were there to share among 2 cores")
+
+
+def loaded(**counters: int) -> Explained:
+    return Explained(10.0, [node(0, 9.5, 9.5, tasks_run=99, exported=99, grain_20=99, **counters)])
+
+
+def test_a_machine_on_which_others_had_the_cores_is_not_called_busy_with_our_tasks() -> None:
+    explained = loaded(cpu_us_0=5_000_000, cpu_us_1=5_000_000, queued_us_0=4_000_000, queued_us_1=4_500_000)
+    assert (explained.as_json()["cpu_s"], explained.as_json()["queued_s"]) == (10.0, 8.5)
+    assert explained.advice()[0].startswith("others had the cores for 8.5 s of the 19 s with tasks")
+    assert "  processors: 10 s computed, 8.5 s waited for a core that others had" in explained.sentences()
+    quiet = loaded(cpu_us_0=9_000_000, cpu_us_1=9_000_000, queued_us_0=100_000, queued_us_1=0)
+    assert quiet.advice() == ["nothing: the cores were busy"]
+
+
+def test_more_threads_than_cores_are_named_though_they_are_what_keeps_the_queue_full() -> None:
+    explained = loaded(cpu_us_0=19_000_000, cpu_us_1=19_000_000, queued_us_0=1_000_000, queued_us_1=1_000_000)
+    assert explained.as_json()["threads"] == pytest.approx(2.235)
+    assert explained.advice()[0].startswith("tasks have computed with 2.2 threads for each core")
+    started = Explained(0.2, [node(0, 0.05, 0.05, tasks_run=9, exported=9, cpu_us_0=200_000, cpu_us_1=200_000)])
+    assert not started.has_many_threads  # it has only started
+
+
+def test_tasks_that_are_not_done_are_named_with_their_scheduler() -> None:
+    counters = {"now_us_0_main": 3_310_000, "now_us_1_a_b": 9_000_000}
+    explained = Explained(10.0, [node(1, 9.5, 9.5, exported=2, **counters)])
+    assert explained.as_json()["unfinished"] == [
+        {"scheduler": "host:1 (node 1)", "task": "a_b", "for_s": 9.0},
+        {"scheduler": "host:0 (node 1)", "task": "main", "for_s": 3.31},
+    ]
+    assert "  not done: host:1 (node 1) has been in a_b for 9 s" in explained.sentences()
+    assert explained.advice()[0].startswith("the run ended before its tasks: host:1 (node 1) was in a_b for 9 s; ")
+    short = Explained(10.0, [node(0, 9.5, 9.5, tasks_run=9, exported=9, grain_20=9, now_us_0_main=5000)])
+    assert short.advice() == ["nothing: the cores were busy"]
+
+
+def test_functions_are_merged_by_host_and_the_dearest_comes_first() -> None:
+    one = {"function_calls_f": 2, "function_us_f": 5_000_000, "function_own_f": 1_000_000}
+    other = {"function_calls_f": 1, "function_us_f": 500_000, "function_own_f": 500_000}
+    more = {"function_calls_g_h": 7, "function_us_g_h": 9_000_000, "function_own_g_h": 8_000_000}
+    explained = Explained(10.0, [node(0, 9.0, **one, **more), node(1, 9.0, **other)])
+    assert explained.as_json()["functions"] == [
+        {"name": "g_h", "host": "host", "calls": 7, "total_s": 9.0, "own_s": 8.0},
+        {"name": "f", "host": "host", "calls": 3, "total_s": 5.5, "own_s": 1.5},
+    ]
+    lines = explained.sentences()
+    place = lines.index("  the dearest functions: calls, seconds, seconds of their own")
+    assert lines[place + 1].split() == ["7", "9.000", "8.000", "g_h", "(host)"]

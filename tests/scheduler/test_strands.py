@@ -12,8 +12,9 @@ from hdphrs.api.future import Future, get, spawn, state, take
 from hdphrs.protocol.tasks import PROGRAM, ROOT, Spark, Task, TaskRef
 from hdphrs.scheduler.assigned import Assigned
 from hdphrs.scheduler.meter import Account, Meter
-from hdphrs.scheduler.note import plain
-from hdphrs.scheduler.strands import Strands
+from hdphrs.scheduler.note import FUNCTIONS_MAX, plain
+from hdphrs.scheduler.strands import OTHERS, Strands
+from hdphrs.wire import local
 from hdphrs.wire.page import Page
 
 
@@ -45,7 +46,7 @@ class Core:
         fast.here.task = None
         self.meter.enter(None)
         self.meter.close(task)
-        return self.strands.end(account)
+        return self.strands.end(account, "main")
 
     def measure(self, main: Callable[[], object]) -> tuple[float, float]:
         """Work and span of a task."""
@@ -157,3 +158,54 @@ def test_time_for_which_a_task_is_set_aside_is_nobodys(core: Core) -> None:
     core.meter.enter(account)
     core.work(1.0)
     assert core.end(waiting, account) == 1.0 + 4.0 + 1.0
+
+
+def test_functions_are_counted_with_their_own_time_and_recursion_is_not_counted_twice(core: Core) -> None:
+    def leaf() -> None:
+        core.work(1.0)
+
+    def down(depth: int) -> None:
+        core.work(2.0)
+        if depth:
+            get(spawn(down, depth - 1))
+        else:
+            get(spawn(leaf))
+
+    def main() -> None:
+        core.work(4.0)
+        for _ in range(2):
+            get(spawn(down, 2))
+
+    core.measure(main)
+    (message,) = core.strands.gathered()
+    kind, rows = message
+    assert kind == local.CALLS
+    assert {name.split(".")[-1]: figures for name, *figures in rows} == {
+        "leaf": [2.0, 2.0, 2.0],
+        "down": [6.0, 14.0, 12.0],
+        "main": [1.0, 18.0, 4.0],
+    }
+    assert core.strands.gathered() == []
+
+
+def test_a_function_that_fails_is_counted_too_and_too_many_have_one_name(core: Core) -> None:
+    def fail() -> None:
+        core.work(1.0)
+        raise ValueError("mine")
+
+    def main() -> None:
+        with pytest.raises(ValueError, match="mine"):
+            get(spawn(fail))
+        for number in range(FUNCTIONS_MAX + 10):
+            one = lambda: core.work(0.5)  # noqa: E731
+            one.__qualname__ = f"one{number}"
+            get(spawn(one))
+
+    core.measure(main)
+    (message,) = core.strands.gathered()
+    _, rows = message
+    counted = {name.split(".")[-1]: figures for name, *figures in rows}
+    assert counted["fail"] == [1.0, 1.0, 1.0]
+    assert len(counted) <= FUNCTIONS_MAX + 1
+    assert sum(figures[2] for figures in counted.values()) == pytest.approx(1.0 + 0.5 * (FUNCTIONS_MAX + 10))
+    assert counted[OTHERS][0] >= 10

@@ -13,10 +13,10 @@ Runner = Callable[..., Any]
 """`runner(main, *args)`: the value of `main(*args)`, run as the first task of a program."""
 
 
-def run_sequentially(main: Callable[..., Any], *args: Any) -> Any:
+def run_sequentially(main: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Sequential mode, the oracle: every task in this process, in spawn order."""
     with hdphrs.sequential():
-        return hdphrs.run(main, *args)
+        return hdphrs.run(main, *args, **kwargs)
 
 
 @pytest.fixture(scope="session", params=[run_sequentially])

@@ -47,8 +47,8 @@ def test_an_exception_is_raised_to_the_caller(runner: Runner) -> None:
     ("call", "message"),
     [
         (lambda: hdphrs.par_map_reduce_range_thresh(0, range(3), abs, largest, 0), "threshold must be a positive int"),
-        (lambda: hdphrs.par_map_reduce_range_thresh(1, [3], abs, largest, 0), r"numbers must be a range, not \[3\]"),  # type: ignore[arg-type]
-        (lambda: hdphrs.par_map_reduce_range_thresh(1, range(3), abs, 3, 0), "combine must be callable, not 3"),  # type: ignore[arg-type]
+        (lambda: hdphrs.par_map_reduce_range_thresh(1, [3], abs, largest, 0), r"items must be a range, not \[3\]"),  # type: ignore[call-overload]
+        (lambda: hdphrs.par_map_reduce_range_thresh(1, range(3), abs, 3, 0), "combine must be callable, not 3"),  # type: ignore[call-overload]
         (lambda: hdphrs.par_map_reduce(None, largest, [1], 0), "function must be callable, not None"),  # type: ignore[arg-type]
         (lambda: hdphrs.par_map_reduce(abs, largest, 1, 0), "items must be iterable, not 1"),  # type: ignore[arg-type]
         (lambda: hdphrs.par_reduce(largest, [1], 0, chunk=-1), "chunk must be a positive int, not -1"),
