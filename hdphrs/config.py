@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hdphrs.records import dataclass
 
-WIRE_VERSION = 17
+WIRE_VERSION = 18
 """Raised with every change of a frame's meaning; nodes of different versions refuse each other."""
 
 FRAME_BYTES_MAX = 1 << 30
