@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
+from hdphrs.config import CONTEXTS_VARIABLE
 from hdphrs.errors import UsageError
 from hdphrs.records import dataclass
 
@@ -46,7 +47,13 @@ CHOICES: Final = {
         expected=f"a whole number from 1 to {CORES_MAX}",
         is_right=_is_cores,
         parse=int,
-    )
+    ),
+    "contexts": Choice(
+        variable=CONTEXTS_VARIABLE,
+        expected="True or False (in the environment: 1 or 0)",
+        is_right=lambda value: isinstance(value, bool),
+        parse=lambda text: {"1": True, "0": False}.get(text),
+    ),
 }
 """By name."""
 
@@ -121,7 +128,7 @@ class Choices:
 choices: Final = Choices()
 
 
-def configure(*, cores: int | None = None, **others: object) -> None:
+def configure(*, cores: int | None = None, contexts: bool | None = None, **others: object) -> None:
     """Choose how this program runs, before its first `spawn`, `run` or `Executor`.
 
     What is not named, or None, stays as it is.  Under `hdphrs run`, whose options say the same, in tasks, and in
@@ -131,9 +138,12 @@ def configure(*, cores: int | None = None, **others: object) -> None:
         cores: schedulers of the node that the program starts, one a core, from 1 to 1024; by default as many as there
             are cores that it may use.  `HDPHRS_CORES` in the environment says the same, and counts if this does not.
             An `Executor(max_workers=n)` that has a node of its own gets `n`.
+        contexts: whether each task has a context of its own (context variables, `decimal`, NumPy's `errstate`, event
+            loops, standard streams), which costs something where there is any; by default it has.
+            `HDPHRS_CONTEXTS=0` says the same, also under `hdphrs run`.
 
     Raises:
         UsageError: there is no such choice, the value is not right, or the run has begun with another one.
     """
-    given = {"cores": cores, **others}
+    given = {"cores": cores, "contexts": contexts, **others}
     choices.configure({name: value for name, value in given.items() if value is not None})

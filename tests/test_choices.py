@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hdphrs.choices import CORES_VARIABLE, Choices
+from hdphrs.config import CONTEXTS_VARIABLE
 from hdphrs.errors import UsageError
 
 WRONG = "a whole number from 1 to 1024"
@@ -46,7 +47,7 @@ def test_an_empty_variable_says_nothing(choices: Choices, monkeypatch: pytest.Mo
 
 
 def test_an_unknown_name_is_refused_and_what_came_with_it_too(choices: Choices) -> None:
-    with pytest.raises(UsageError, match=r"configure: there is nothing named 'cors' to choose; there is: cores"):
+    with pytest.raises(UsageError, match=r"configure: there is nothing named 'cors' to choose; there is: contexts, c"):
         choices.configure({"cores": 2, "cors": 3})
     assert choices.value("cores", None) is None
 
@@ -72,3 +73,18 @@ def test_in_a_run_of_others_a_right_choice_has_no_effect_and_a_wrong_one_is_refu
     assert choices.value("cores", None) is None
     with pytest.raises(UsageError):
         choices.configure({"cores": 0})
+
+
+def test_contexts_are_chosen_by_a_word_or_a_variable(choices: Choices, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CONTEXTS_VARIABLE, "0")
+    assert choices.value("contexts", True) is False
+    choices.configure({"contexts": True})
+    assert choices.value("contexts", True) is True
+    with pytest.raises(UsageError, match="contexts must be True or False"):
+        choices.configure({"contexts": 1})
+
+
+def test_a_wrong_word_for_contexts_is_refused(choices: Choices, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CONTEXTS_VARIABLE, "off")
+    with pytest.raises(UsageError, match="HDPHRS_CONTEXTS is 'off'; it must be True or False"):
+        choices.value("contexts", True)

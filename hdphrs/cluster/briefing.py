@@ -10,6 +10,7 @@ import os
 import socket
 from dataclasses import replace
 
+from hdphrs.choices import choices
 from hdphrs.cluster.addresses import ANYWHERE, LOOPBACK, outward_addresses
 from hdphrs.cluster.hosts import LOCALHOST
 from hdphrs.cluster.options import RunOptions
@@ -88,6 +89,7 @@ def brief_nodes(options: RunOptions, root: RootDescriptors) -> list[NodeSettings
             program_archive=archive if plan.remote else None,
             advice=options.advice,
             explain=options.explain,
+            contexts=choices.value("contexts", True),
             prefixed=options.prefixed,
             trace=options.trace,
             ledger=options.ledger is not None,

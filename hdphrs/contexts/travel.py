@@ -19,7 +19,6 @@ Only what differs from a variable's default travels, so that a process does not 
 from __future__ import annotations
 
 import importlib
-import os
 import pickle
 import sys
 from collections.abc import Callable, Iterator
@@ -30,7 +29,7 @@ from typing import Any, Final, NamedTuple
 
 import cloudpickle
 
-from hdphrs.config import CONTEXTS_VARIABLE
+from hdphrs.choices import choices
 
 VALUE_BYTES_MAX: Final = 64 << 10
 """A variable whose value is larger, pickled, stays where it was set."""
@@ -91,9 +90,6 @@ _made: dict[tuple[str, str], ContextVar[Any]] = {}
 """Stand for variables of a program that this process has not got."""
 
 
-is_wanted: Final = os.environ.get(CONTEXTS_VARIABLE) != "0"
-"""Whether this program's tasks get its context."""
-
 _decimals: list[ContextVar[Any] | None] = [None]
 """`decimal`'s variable, when it has been seen."""
 
@@ -124,7 +120,7 @@ def pack(context: Context | None) -> bytes:
 def packed() -> bytes:
     """The caller's context, as that of a child that is certain to travel."""
     context = copy_context()
-    return pack(_handed_on(context)) if is_wanted and len(context) else b""
+    return pack(_handed_on(context)) if len(context) and choices.value("contexts", True) else b""
 
 
 def unpack(data: bytes) -> Context:
@@ -145,12 +141,18 @@ def unpack(data: bytes) -> Context:
 def variable(module: str, name: str, *default: Any) -> ContextVar[Any]:
     """The context variable that a module holds under a name; one that stands for it if that is the program's own module
     and this process has not got it."""
-    holder = sys.modules.get(module) if module in MAINS else importlib.import_module(module)
-    found = getattr(holder, name, None)
-    if isinstance(found, ContextVar):
-        return found
     if module not in MAINS:
-        raise LookupError(f"{module} has no context variable {name}")
+        found = getattr(importlib.import_module(module), name, None)
+        if not isinstance(found, ContextVar):
+            raise LookupError(f"{module} has no context variable {name}")
+        return found
+    # Not by `getattr`, which may run the program's file for a name that is not here.
+    found = vars(sys.modules.get(module) or ModuleType(module)).get(name)
+    return found if isinstance(found, ContextVar) else stand_in(module, name, *default)
+
+
+def stand_in(module: str, name: str, *default: Any) -> ContextVar[Any]:
+    """Of a variable of the program: one in each process that runs its tasks."""
     made = _made.get((module, name))
     if made is None:
         made = _made[module, name] = ContextVar(name, default=default[0]) if default else ContextVar(name)
@@ -159,10 +161,17 @@ def variable(module: str, name: str, *default: Any) -> ContextVar[Any]:
     return made
 
 
-def reduce(var: ContextVar[Any]) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
-    """How a pickle refers to a variable; None if no process would find it."""
+def reduce(var: ContextVar[Any], *, is_global: bool) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
+    """How a pickle refers to a variable; None if no process would find it.
+
+    Args:
+        is_global: what is pickled is the global of the program that holds it.
+    """
     where = _where(var)
-    return None if where is None else (variable, (*where, *default_of(var)))
+    if where is None:
+        return None
+    make = stand_in if is_global and where[0] in MAINS else variable
+    return make, (*where, *default_of(var))
 
 
 def _handed_on(context: Context) -> Context:

@@ -42,6 +42,7 @@ class SchedulerProcess:
         path: tuple[str, ...] = (),
         prefixed: Streams = Streams.NONE,
         explain: bool = False,
+        contexts: bool = True,
         on_fork: Callable[[], None] | None = None,
     ) -> None:
         """Start it.
@@ -54,6 +55,7 @@ class SchedulerProcess:
             path: where the program's modules are.
             prefixed: which of its standard streams are for the program.
             explain: whether it is to look at each spawn.
+            contexts: whether each task has a context of its own.
             on_fork: it is forked, and calls this first; only as long as this process has one thread.
 
         Raises:
@@ -79,7 +81,7 @@ class SchedulerProcess:
             if prefixed is Streams.BOTH:
                 self.output, their_output = _pipe(ours, passed)
             descriptors = [theirs.fileno(), theirs_control.fileno(), their_tray, page.descriptor, tracker.writing]
-            asked = [int(ledger), memory_bytes_max or 0, int(prefixed), int(explain)]
+            asked = [int(ledger), memory_bytes_max or 0, int(prefixed), int(explain), int(contexts)]
             arguments = [page.lines, number, mode, *asked, *descriptors]
             words = [str(argument) for argument in arguments]
             self.process: subprocess.Popen[bytes] | Fork
@@ -184,5 +186,6 @@ def start_scheduler(page: Page, number: int, settings: NodeSettings, *, forked: 
         path=settings.program_path,
         prefixed=settings.prefixed,
         explain=settings.explain,
+        contexts=settings.contexts,
         on_fork=settings.forget_secrets if forked else None,
     )

@@ -65,6 +65,8 @@ class EmbeddedNode:
 
     def _start(self, slots: int, number: int) -> None:
         ledger, key = _ledger()
+        contexts = choices.value("contexts", True)
+        choices.settle("contexts", contexts)
         pair, theirs = socket.socketpair()
         ours = socket.socket(fileno=out_of_the_way(pair.detach()))
         with theirs:
@@ -79,6 +81,7 @@ class EmbeddedNode:
                 ledger_location=ledger,
                 ledger_key=key,
                 detect_stopped_s=stopped_s(os.environ.get(DETECT_STOPPED_VARIABLE)),
+                contexts=contexts,
                 advice=os.environ.get(ADVICE_VARIABLE) != "0",
                 prefixed=prefixed_streams(os.environ.get(OUTPUT_VARIABLE), for_people=_is_for_people()),
             )

@@ -2,7 +2,7 @@
 
 What lives here: `serve`, and what the process asks of the operating system before.  It is told, in words:
 
-    LINES LINE MODE LEDGER MEMORY VOICE EXPLAIN WORK CONTROL TRAY PAGE TRACKER
+    LINES LINE MODE LEDGER MEMORY VOICE EXPLAIN CONTEXTS WORK CONTROL TRAY PAGE TRACKER
 
 VOICE is 0 if the standard streams go where they go, 1 if the error, 2 if both are for the program.  The last five are
 inherited descriptors: the link for work, the one for requests to the helper thread, the tray, the shared page of
@@ -25,7 +25,6 @@ from typing import NoReturn
 
 from hdphrs.api import future as fast
 from hdphrs.choices import choices
-from hdphrs.config import CONTEXTS_VARIABLE
 from hdphrs.scheduler.end import outlast
 from hdphrs.scheduler.native_threads import native_threads
 from hdphrs.scheduler.resource_tracker import share as share_tracker
@@ -132,7 +131,7 @@ def serve(words: Sequence[str], path: Sequence[str], node: int) -> NoReturn:
 
 def _serve(words: Sequence[str], path: Sequence[str]) -> NoReturn:
     extend_path(filter(None, path))
-    lines, line, mode, ledger, memory, voice, explain, work, control, tray, page, tracker = words
+    lines, line, mode, ledger, memory, voice, explain, contexts, work, control, tray, page, tracker = words
     if sys.version_info >= (3, 14):  # the stack of C would push what the task has said out of its last words
         faulthandler.enable(all_threads=False, c_stack=False)
     else:
@@ -173,6 +172,6 @@ def _serve(words: Sequence[str], path: Sequence[str]) -> NoReturn:
     choices.leave_to_others()
     hub.voice.install(out=int(voice) > 1, err=int(voice) > 0)
     fast.demand = shared.flags
-    if os.environ.get(CONTEXTS_VARIABLE) != "0":
+    if contexts == "1":
         notice.install()
     hub.serve()

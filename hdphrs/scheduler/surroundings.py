@@ -141,9 +141,8 @@ def _filter_warnings(filters: tuple[tuple[str, Any, bytes, Any, int], ...]) -> N
     for action, message, category, module, line in filters:
         with suppress(Exception):  # a category, or a pattern, that is unknown here: of no warning of this process
             made.append((action, _pattern(message), loads(category), _pattern(module), line))
-    warnings.filters[:] = made  # type: ignore[index]
-    with warnings.catch_warnings():  # makes what has been remembered of the old ones invalid
-        pass
+    warnings.resetwarnings()  # makes what has been remembered of the old ones invalid
+    warnings.filters[:] = made  # type: ignore[index]  # the same list, by which `notice` tells ours from a task's
 
 
 def _pattern(given: Any) -> Any:

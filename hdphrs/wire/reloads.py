@@ -18,6 +18,8 @@ from typing import Any, Final
 
 import msgpack
 
+_MAINS: Final = ("__main__", "__mp_main__")
+
 
 class Reloads:
     """What this process knows of it."""
@@ -45,6 +47,8 @@ class Reloads:
 
     def hear(self, name: str, *, again: bool) -> None:
         """A module is about to be loaded."""
+        if name in _MAINS:  # which travels by itself, and is looked for by who starts it
+            return
         if again or name in self._seen:
             self._counts[name] = self._counts.get(name, 0) + 1
             self.epoch += 1

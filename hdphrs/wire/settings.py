@@ -187,6 +187,8 @@ class NodeSettings:
     """Whether to give hints (decision 23)."""
     explain: bool = False
     """Whether to find out what becomes of the time, and, at the root, to say so at the end."""
+    contexts: bool = True
+    """Whether each task has a context of its own (decision 49)."""
     prefixed: Streams = Streams.NONE
     """The others go where those of the node go."""
     trace: str | None = None

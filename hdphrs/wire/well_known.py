@@ -124,7 +124,7 @@ def _reduce_variable(variable: Any, *, is_global: bool) -> tuple[Any, ...] | Non
     """By its name, where others find it; else another one takes the place of a global."""
     from hdphrs.contexts import travel  # not before there is a variable: a scheduler notices when that is loaded
 
-    known = travel.reduce(variable)
+    known = travel.reduce(variable, is_global=is_global)
     return (_make_variable, (variable.name, *travel.default_of(variable))) if known is None and is_global else known
 
 

@@ -116,9 +116,11 @@ def test_a_process_that_sets_nothing_isolates_nothing(cluster: Cluster) -> None:
     assert process.communicate(timeout=DEADLINE_S)[0] == "[False, []] True\n"
 
 
-def test_contexts_can_be_turned_off(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HDPHRS_CONTEXTS", "0")
-    program = cluster.write("""
+@pytest.mark.parametrize("how", ["run", "python", "configure"])
+def test_contexts_can_be_turned_off(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    if how != "configure":
+        monkeypatch.setenv("HDPHRS_CONTEXTS", "0")
+    program = cluster.write(f"""
         import decimal
         import hdphrs
         from hdphrs.api import future
@@ -129,9 +131,11 @@ def test_contexts_can_be_turned_off(cluster: Cluster, monkeypatch: pytest.Monkey
 
         if __name__ == "__main__":
             decimal.getcontext().prec = 3
+            {how == "configure"} and hdphrs.configure(contexts=False)
             print(hdphrs.run(work))
     """)
-    process = cluster.start("--cores", "1", program)
+    is_plain = how != "run"
+    process = cluster.start(*([] if is_plain else ["--cores", "1"]), program, python=is_plain)
     assert process.communicate(timeout=DEADLINE_S)[0] == "(False, '0.33333')\n"
 
 

@@ -101,3 +101,11 @@ def test_a_module_that_is_not_here_yet_is_imported_and_is_what_the_program_has(
     del sys.modules["edited_for_reloads"]
     Reloads().apply(packed)
     assert value == sys.modules["edited_for_reloads"].VALUE
+
+
+def test_the_main_module_is_none_of_those_that_are_loaded_again() -> None:
+    reloads = Reloads()
+    for name in ("__main__", "__mp_main__"):
+        reloads.hear(name, again=False)
+        reloads.hear(name, again=True)
+    assert (reloads.epoch, reloads.packed()) == (0, b"")
