@@ -9,7 +9,7 @@ from __future__ import annotations
 KNOWN: dict[str, str] = {
     "R1a": "explore orphans",
     "R1b": "explore host",
-    "R1c": "skirmish 33",
+    "R1c": "skirmish 17",
     "R1d": "skirmish 462",
     "R2": "explore placed",
     "R3a": "skirmish 2",
@@ -40,7 +40,7 @@ KNOWN: dict[str, str] = {
     "record-kept": "explore guards",
     "auth-unrecorded": "explore guards",
     "gift-unrecorded": "explore guards",
-    "old-replica-moves": "play 63",
+    "old-replica-moves": "play 35",
     "obsolete-for-denied": "explore guards",
     "left-unmarked": "play 11",
     "dead-futures-kept": "play 0",

@@ -295,7 +295,7 @@ SCHEDULERS = (
     Mutant(
         "deadly-piece-handed",
         "a task that is run again gets a piece that has taken down its reader",
-        (Edit("schedulers.Schedulers.assign", "if self._blame and spark.pieces:", "if False:"),),
+        (Edit("schedulers.Schedulers._hold", "if self._blame and spark.pieces:", "if False:"),),
     ),
     Mutant(
         "deadly-piece-kept",
