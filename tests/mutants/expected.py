@@ -123,6 +123,14 @@ SCENARIOS: dict[str, tuple[str, str]] = {
         "test_code::test_two_nodes_forget_together",
         "it costs memory",
     ),
+    "older-surroundings": (
+        "test_surroundings::test_newer_ones_are_given_to_all_again_and_older_ones_to_nobody",
+        "in searches and plays the program's surroundings do not change",
+    ),
+    "wanted-code-asked-back": (
+        "test_code::test_nobody_is_asked_to_let_go_of_what_the_program_or_a_scheduler_may_send_again",
+        "it costs a message and bytes: what is asked back is sent again",
+    ),
     "coming-code-asked-back": (
         "test_code::test_code_of_a_task_that_runs_elsewhere_is_kept",
         "code is dropped when much has piled up, for which searches and plays are too short; simulations are not",

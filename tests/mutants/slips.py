@@ -635,6 +635,16 @@ MEMORY_AND_TURNS = (
         (Edit("code.CodeStore.on_forget", "if mine else []", "if False else []"),),
     ),
     Mutant(
+        "older-surroundings",
+        "surroundings that come late replace newer ones",
+        (Edit("code.CodeStore._take", "if digest > self._surroundings[0]:", "if True:"),),
+    ),
+    Mutant(
+        "wanted-code-asked-back",
+        "who has registered code and not released it is asked to let go of it",
+        (Edit("code.CodeStore._is_wanted", "return True", "pass"),),
+    ),
+    Mutant(
         "coming-code-asked-back",
         "a record is not taken for a need of its code",
         (Edit("forgetting.Forgetting.needed", "digests.update(self._supervisor.codes())", "pass"),),
