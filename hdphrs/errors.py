@@ -9,8 +9,10 @@ indefinite one (a lost peer) leaves open how far it got.
 
 from __future__ import annotations
 
-from pickle import PicklingError
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pickle import PicklingError
 
 
 class HdphrsError(Exception):
@@ -23,11 +25,29 @@ class UsageError(HdphrsError):
     """The caller's mistake: a bad option, a malformed hosts file, a call where it cannot be made."""
 
 
-class CannotTravelError(HdphrsError, TypeError, PicklingError):
-    """An argument, a function or a result that does not pickle was about to leave its process.
+if TYPE_CHECKING:
 
-    It is a `pickle.PicklingError` too, for programs that expect one of an executor.
-    """
+    class CannotTravelError(HdphrsError, TypeError, PicklingError):
+        """An argument, a function or a result that does not pickle was about to leave its process.
+
+        It is a `pickle.PicklingError` too, for programs that expect one of an executor.
+        """
+
+else:
+
+    def __getattr__(name: str) -> type[HdphrsError]:
+        """The one error whose base comes with the unpickler, which no node loads: made when somebody asks for it."""
+        if name != "CannotTravelError":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from pickle import PicklingError
+
+        doc = "An argument, a function or a result that does not pickle was about to leave its process."
+        made = type(name, (HdphrsError, TypeError, PicklingError), {"__module__": __name__, "__doc__": doc})
+        return globals().setdefault(name, made)  # of two threads the second one gets the first one's
+
+
+class MessageTooLargeError(HdphrsError):
+    """A message is larger than what a process may send; nothing of it has been sent."""
 
 
 class TaskError(HdphrsError):

@@ -280,7 +280,9 @@ class Scheduler:
                 continue
             if frame.phase == SPAWN:
                 self._read()
-                if self._first and not self.dead:
+                if self.dead:
+                    return  # of what it has read
+                if self._first:
                     self._world.tally("gave way")
                     self._ready.append(stack)
                     self.stack = None

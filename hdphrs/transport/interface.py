@@ -94,7 +94,7 @@ class Transport(Protocol):
         What is queued, and not yet acknowledged, stays in memory without bound.
 
         Raises:
-            CannotTravelError: the message is larger than `FRAME_BYTES_MAX`; nothing has been queued.
+            MessageTooLargeError: the message is larger than `FRAME_BYTES_MAX`; nothing has been queued.
         """
 
     def hold(self) -> None:

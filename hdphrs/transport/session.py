@@ -166,7 +166,7 @@ class Session:
         """Queue a packed message.
 
         Raises:
-            CannotTravelError: it is too large; nothing has changed.
+            MessageTooLargeError: it is too large; nothing has changed.
         """
         if not self._late or self._overtakes(message):
             frame = plain_frame([DATA, self._pushed + 1, message])

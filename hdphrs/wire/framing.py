@@ -23,7 +23,7 @@ from typing import Any, Final, NoReturn
 import msgpack
 
 from hdphrs.config import FRAME_BYTES_MAX
-from hdphrs.errors import CannotTravelError, InternalError, ProtocolError
+from hdphrs.errors import InternalError, MessageTooLargeError, ProtocolError
 from hdphrs.wire.bulk import BULK_BYTES_MIN, Bulk, Incoming
 
 HEADER_BYTES: Final = 4
@@ -64,7 +64,7 @@ def encode_frame(obj: object, carry: Carry = bytes) -> bytes:
     """One object (None, bool, int, float, str, bytes, bulk, and lists, tuples and maps of these) as one frame.
 
     Raises:
-        CannotTravelError: it is larger than `FRAME_BYTES_MAX`.
+        MessageTooLargeError: it is larger than `FRAME_BYTES_MAX`.
         InternalError: it holds something that no frame can hold.
     """
     return frame_of(encode_body(obj, carry))
@@ -82,7 +82,7 @@ def frame_of(*parts: bytes, beside: int = 0) -> bytes:
     """A frame of a body in parts; so many bytes of bulks travel beside it."""
     size = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
     if size + beside > FRAME_BYTES_MAX:
-        raise CannotTravelError(
+        raise MessageTooLargeError(
             f"a message of {size + beside:,} bytes cannot leave its process, the limit is {FRAME_BYTES_MAX:,}; "
             f"pass large data by reference (a file, a URL) or in smaller pieces"
         )
@@ -114,7 +114,7 @@ def plain_frame(obj: object) -> bytes | None:
     """The frame of an object without bulks, as nearly all are; None if there may be one in it.
 
     Raises:
-        CannotTravelError: as `encode_frame`.
+        MessageTooLargeError: as `encode_frame`.
     """
     try:
         packer = _packers.pop()  # from here on no other thread has it

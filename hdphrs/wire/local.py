@@ -22,7 +22,7 @@ from math import ceil
 from typing import Any, Final, TypeVar
 
 from hdphrs.config import FRAME_BYTES_MAX
-from hdphrs.errors import CannotTravelError
+from hdphrs.errors import MessageTooLargeError
 from hdphrs.protocol.tasks import Outcome, Spark, Task, TaskRef, Verdict
 from hdphrs.wire.bulk import Bulk
 from hdphrs.wire.files import identity
@@ -156,7 +156,7 @@ def encode_frames(messages: Sequence[list[Any]]) -> tuple[bytes, list[Bulk]]:
             return frame, []
         cargo = Cargo()
         return encode_frame(messages, cargo.carry), cargo.bulks
-    except CannotTravelError:
+    except MessageTooLargeError:
         if len(messages) == 1:
             raise
         return _joined([encode_frames([message]) for message in messages])

@@ -13,7 +13,7 @@ from typing import Any
 
 import cloudpickle
 
-from hdphrs.wire import pickling, values
+from hdphrs.wire import pickling, unpickler, values
 
 sprung: list[str] = []
 """What was called since the wire was laid; nothing, one hopes."""
@@ -35,7 +35,10 @@ def laid() -> Iterator[None]:
         (cloudpickle, "loads"),
         (cloudpickle, "load"),
         (pickling, "loads"),
-        (pickling, "_Unpickler"),
+        (pickling, "load_parts"),
+        (pickling, "load_plain"),
+        (pickling, "Unpickler"),
+        (unpickler, "Unpickler"),
         (values, "loads"),
     ]
     before = [(owner, name, getattr(owner, name)) for owner, name in places]

@@ -295,7 +295,7 @@ SCHEDULERS = (
     Mutant(
         "deadly-piece-handed",
         "a task that is run again gets a piece that has taken down its reader",
-        (Edit("schedulers.Schedulers.assign", "if self._blame and spark.pieces:", "if False:"),),
+        (Edit("schedulers.Schedulers._hold", "if self._blame and spark.pieces:", "if False:"),),
     ),
     Mutant(
         "deadly-piece-kept",
@@ -633,6 +633,16 @@ MEMORY_AND_TURNS = (
         "forget-unanswered",
         "a node that is asked to forget keeps its own claim",
         (Edit("code.CodeStore.on_forget", "if mine else []", "if False else []"),),
+    ),
+    Mutant(
+        "older-surroundings",
+        "surroundings that come late replace newer ones",
+        (Edit("code.CodeStore._take", "if digest > self._surroundings[0]:", "if True:"),),
+    ),
+    Mutant(
+        "wanted-code-asked-back",
+        "who has registered code and not released it is asked to let go of it",
+        (Edit("code.CodeStore._is_wanted", "return True", "pass"),),
     ),
     Mutant(
         "coming-code-asked-back",

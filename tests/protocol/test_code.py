@@ -93,6 +93,19 @@ def test_code_that_the_program_may_send_again_is_kept() -> None:
     root.start(b"often")
 
 
+def test_nobody_is_asked_to_let_go_of_what_the_program_or_a_scheduler_may_send_again() -> None:
+    root = Root()
+    for code, origin in ((b"often", PROGRAM), (b"own", S)):
+        root.take(ev.Learned(code, LARGE, origin))
+        started = root.start(code)
+        root.take(ev.Finished(S, ((started.ref, 0, Outcome(Verdict.VALUE, b"")),)))
+    for number in range(20):
+        root.call(b"%d" % number)
+    assert root.unlearned
+    assert not {b"often", b"own"} & {*root.unlearned}
+    assert {b"often", b"own"} <= root.taught
+
+
 def test_a_scheduler_that_is_asked_to_forget_may_still_send_a_task_that_needs_it() -> None:
     root = Root()
     root.call(b"own")

@@ -33,6 +33,7 @@ LEFT_OUT = {
     "Bye": "to the others it is a death, and those are at any time; the explorer has it, in leaving and parting",
     "Cancel": "in the models nobody gives up a future; the explorer has it, in the scopes cancelling and stopping",
     "Code": "only says what a spark's function is; always ahead of it on the same link",
+    "Forget": "only says that a spark's function is needed no more; the simulator has it, and so have the mutants",
     "Welcome": "the members of a model are there from the start",
     "Joined": "the members of a model are there from the start",
     "Suspect": "the root may declare anybody dead at any time, accused or not",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hdphrs.api.board import FIND_BYTES_MAX, TOPIC_BYTES_MAX, TOPICS_MAX
-from hdphrs.errors import CannotTravelError, ProtocolError
+from hdphrs.errors import MessageTooLargeError, ProtocolError
 from hdphrs.transport.greeting import NOTHING, Progress
 from hdphrs.transport.session import ACK_AFTER_BYTES, BATCH_BYTES, SAID_BYTES_MAX, Session
 from hdphrs.wire import said
@@ -449,7 +449,7 @@ def test_payload_on_the_heap_travels_as_well(monkeypatch: pytest.MonkeyPatch) ->
 def test_message_with_its_payloads_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hdphrs.wire.framing.FRAME_BYTES_MAX", 3 * BULK_BYTES_MIN)
     a, b = End(), End()
-    with pytest.raises(CannotTravelError, match="the limit is"):
+    with pytest.raises(MessageTooLargeError, match="the limit is"):
         a.session.push([bulk_of(bytes(2 * BULK_BYTES_MIN)), bulk_of(bytes(BULK_BYTES_MIN))])
     a.session.push([2])
     exchange(a, b)
@@ -571,7 +571,7 @@ def test_message_behind_a_large_one_that_is_itself_too_large_is_refused(monkeypa
     monkeypatch.setattr("hdphrs.wire.framing.FRAME_BYTES_MAX", 2 * BULK_BYTES_MIN)
     a, b = End(), End()
     a.session.push([RESULT, bulk_of(bytes(BULK_BYTES_MIN))])
-    with pytest.raises(CannotTravelError, match="the limit is"):
+    with pytest.raises(MessageTooLargeError, match="the limit is"):
         a.session.push([RESULT, bytes(2 * BULK_BYTES_MIN)])
     a.session.push([RESULT, 2])
     exchange(a, b)

@@ -12,7 +12,7 @@ import trio
 from trio.testing import MockClock
 
 import hdphrs.wire.framing
-from hdphrs.errors import CannotTravelError, InternalError, StartError, UsageError
+from hdphrs.errors import InternalError, MessageTooLargeError, StartError, UsageError
 from hdphrs.protocol.events import Arrived, Received, Suspected
 from hdphrs.protocol.messages import Code, Leaving, Message, Suspect, Term, Welcome
 from hdphrs.protocol.tasks import ROOT, Member, NodeId
@@ -258,7 +258,7 @@ def test_message_beyond_the_limit_is_refused_and_disturbs_nothing(monkeypatch: p
     async def main() -> None:
         async with cluster() as c:
             root, one = await c.pair()
-            with pytest.raises(CannotTravelError, match="the limit is 1,000"):
+            with pytest.raises(MessageTooLargeError, match="the limit is 1,000"):
                 root.transport.send(ONE, Code(b"d", b"x" * 1000))
             root.transport.send(ONE, numbered(1))
             assert await one.inbox.message() == numbered(1)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hdphrs.wire.framing as framing
-from hdphrs.errors import CannotTravelError, InternalError, ProtocolError
+from hdphrs.errors import InternalError, MessageTooLargeError, ProtocolError
 from hdphrs.wire.bulk import BULK_BYTES_MIN, bulk_of
 from hdphrs.wire.framing import FrameDecoder, encode_frame, piece_head, plain_frame
 
@@ -169,7 +169,7 @@ def test_frame_takes_little_memory_whatever_lengths_it_claims(body: bytes) -> No
 
 def test_message_beyond_the_limit_is_refused_at_the_sender(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(framing, "FRAME_BYTES_MAX", 1000)
-    with pytest.raises(CannotTravelError, match=r"1,005 bytes .* the limit is 1,000"):
+    with pytest.raises(MessageTooLargeError, match=r"1,005 bytes .* the limit is 1,000"):
         encode_frame(b"x" * 1002)
 
 
