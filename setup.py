@@ -20,12 +20,13 @@ from setuptools.command.build_ext import build_ext
 
 COMPILED = {
     "hdphrs/protocol": (
-        "cancelling code counters flow foresight homes intake leaving membership node orphans outcomes paths pieces "
-        "quiet recovery reruns retained rights schedulers sparkpool stragglers supervisor thief unwanted victim"
+        "cancelling code counters fairness flow foresight forgetting homes intake leaving membership node orphans "
+        "outcomes paths pieces quiet recovery reruns retained rights schedulers sparkpool stragglers supervisor "
+        "surroundings thief unwanted victim"
     ),
-    "hdphrs/wire": "framing items local passing sealing tray values",
+    "hdphrs/wire": "framing items local page passing sealing tray values",
     "hdphrs/transport": "link peer session streams tcp",
-    "hdphrs/node": "ahead books crew driver exchange hunger link nudges scheduler",
+    "hdphrs/node": "ahead books crew driver exchange hunger link links nudges scheduler",
 }
 """By package, each of which becomes one shared library; decision 33 says why no others."""
 

