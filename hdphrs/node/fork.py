@@ -118,17 +118,18 @@ def become(words: Sequence[str], keep: Sequence[int], output: int | None, errors
         output: becomes its standard output, if there is one.
         errors: becomes its standard error.
     """
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     if output is not None:
         os.dup2(output, 1)
     os.dup2(errors, 2)
-    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115 - as a new process has them
-    sys.stderr = sys.stderr or open(2, "w", errors="backslashreplace", closefd=False)  # noqa: SIM115
     last = 2
+    os.close(0)  # there may be room for no other descriptor, as in what this is a copy of
     for descriptor in sorted([*keep, *_perf_maps()]):
         os.closerange(last + 1, descriptor)
         last = descriptor
     os.closerange(last + 1, os.sysconf("SC_OPEN_MAX"))
+    os.open(os.devnull, os.O_RDONLY)  # is 0, the lowest one that is free
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115 - as a new process has them
+    sys.stderr = sys.stderr or open(2, "w", errors="backslashreplace", closefd=False)  # noqa: SIM115
     sys.modules["__main__"] = ModuleType("__main__")
     _rename([sys.executable, "-m", *words])
 

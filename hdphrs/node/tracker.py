@@ -15,7 +15,13 @@ from typing import Final
 from hdphrs.console import say
 from hdphrs.wire.files import beyond_standard
 
-_MAIN: Final = "from multiprocessing.resource_tracker import main; main({})"
+_MAIN: Final = """
+import sys
+from multiprocessing.resource_tracker import main
+sys.excepthook = lambda *_: None
+main({})
+"""
+"""It passes what it cannot read, such as what a task has written into all its pipes, to that hook, and goes on."""
 _IGNORED: Final = (signal.SIGINT, signal.SIGTERM)
 """Blocked until the tracker itself ignores them."""
 

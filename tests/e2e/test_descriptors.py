@@ -199,7 +199,7 @@ def test_task_that_writes_into_all_descriptors_does_not_reach_what_the_page_says
 
 
 MEDDLING = """
-    import os, sys
+    import os, sys, time
     import hdphrs
 
     def square(n):
@@ -224,12 +224,13 @@ MEDDLING = """
                 [os.write(fd, b"hello, world" * 9) for fd in links()]
 
     if __name__ == "__main__":
-        early = hdphrs.spawn(square, 3)
-        assert hdphrs.get(early) == 9
+        assert hdphrs.get(hdphrs.spawn(square, 3)) == 9
+        under_way = hdphrs.spawn(time.sleep, 1000)
         print("begun", flush=True)
         meddle()
         for n in range(1000):
             hdphrs.get(hdphrs.spawn(square, n))
+        hdphrs.get(under_way)
         print("not reached")
 """
 
@@ -241,6 +242,7 @@ WAYS = {"python": ([], True), "run": ([], False), "nodes": (["--local-nodes", 2]
     "kind", ["closes all", "closes all, and opens files", "replaces its link", "writes into its link"]
 )
 def test_program_that_meddles_with_its_link_is_told_and_ends(cluster: Cluster, kind: str, way: str) -> None:
+    """What is under way is lost; a program with a node of its own may go on with the next one."""
     options, python = WAYS[way]
     completed = cluster.run(*options, cluster.write(MEDDLING), kind, python=python, deadline_s=3 * SOON_S)
     assert (completed.returncode, completed.stdout) == (1, "begun\n"), completed.stderr
