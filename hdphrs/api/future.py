@@ -293,8 +293,9 @@ def spawn(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Fut
     future._parent = parent
     future._index = index = parent._spawned
     parent._spawned = index + 1
-    if isolates:
-        future._context = isolation.snapshot()
+    if isolates:  # as `isolation.snapshot`
+        context = isolation.copy_context()
+        future._context = isolation.handed_on(context) if context else context
     sparks.append(future)
     if demand:
         state.port.export()
@@ -360,8 +361,11 @@ def get(future: Future[T], timeout: float | None = NO_LIMIT) -> T:
             future._status = DONE
             return value
         finally:
-            if isolates and not hasattr(future, "_context"):
-                isolation.renew()
+            if isolates:
+                try:  # which costs nothing, unlike `hasattr`
+                    args = future._context
+                except AttributeError:
+                    isolation.renew()
             here.ran += 1
             here.task = caller
     if caller is _ODD:

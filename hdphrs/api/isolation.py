@@ -18,14 +18,14 @@ which costs ten times as much, and nothing of the C stack.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextvars import Context
+from contextvars import Context, copy_context
 from typing import Any, Final, TypeVar
 
 from greenlet import getcurrent
 
 from hdphrs.api.future import Future
 from hdphrs.contexts.aspects import Aspect, Aspects
-from hdphrs.contexts.travel import own, pack, snapshot
+from hdphrs.contexts.travel import handed_on, own, pack, snapshot
 
 T = TypeVar("T")
 
@@ -45,8 +45,17 @@ class Isolation:
         """And what tasks have for themselves anyway, but not the items of one."""
         self.nested: int = 0
         """Tasks on the running stack that have a context of their own."""
+        self._plain_max = 0 if aspects else NESTED_MAX
+        """While fewer are nested, `run` calls a task without keywords by itself."""
+
+    def add(self, aspect: Aspect) -> None:
+        """From now on this is looked at too."""
+        self.aspects.add(aspect)
+        self._plain_max = 0
 
     snapshot: Callable[[], Context] = staticmethod(snapshot)
+    copy_context: Callable[[], Context] = staticmethod(copy_context)
+    handed_on: Callable[[Context], Context] = staticmethod(handed_on)
     pack: Callable[[Context | None], bytes] = staticmethod(pack)
 
     def run(
@@ -57,14 +66,25 @@ class Isolation:
         kwargs: Mapping[str, Any] = NO_KEYWORDS,
     ) -> T:
         """Call the function of a task as another process would: in the context of its spawn, with nothing else set."""
-        context = getattr(future, "_context", None)
-        if context is None:
+        context: Context
+        try:
+            context = future._context
+        except AttributeError:  # spawned before this process isolated tasks
             context = future._context = Context()
-        if len(context):
+        if context:
             context = own(context)  # the other stays as it was spawned, by which a piece knows it
         nested = self.nested
-        if kwargs or self.aspects or nested == NESTED_MAX:
-            return self.call(context, function, args, kwargs)
+        if kwargs or nested >= self._plain_max:
+            if kwargs or self.aspects:
+                return self.call(context, function, args, kwargs)
+            stack = getcurrent()  # here, since one more call would take from how deep tasks may be nested
+            outer, stack.gr_context = stack.gr_context, context
+            self.nested = nested + 1
+            try:
+                return function(args[0]) if len(args) == 1 else function(*args)
+            finally:
+                self.nested = nested
+                stack.gr_context = outer
         self.nested = nested + 1
         try:
             return context.run(function, args[0]) if len(args) == 1 else context.run(function, *args)

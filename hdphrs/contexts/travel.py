@@ -97,7 +97,7 @@ _decimals: list[ContextVar[Any] | None] = [None]
 def snapshot() -> Context:
     """The caller's context as its child gets it, which may be changed in there without harm."""
     context = copy_context()
-    return _handed_on(context) if len(context) else context
+    return handed_on(context) if context else context
 
 
 def own(context: Context) -> Context:
@@ -120,7 +120,7 @@ def pack(context: Context | None) -> bytes:
 def packed() -> bytes:
     """The caller's context, as that of a child that is certain to travel."""
     context = copy_context()
-    return pack(_handed_on(context)) if len(context) and choices.value("contexts", True) else b""
+    return pack(handed_on(context)) if len(context) and choices.value("contexts", True) else b""
 
 
 def unpack(data: bytes) -> Context:
@@ -174,8 +174,9 @@ def reduce(var: ContextVar[Any], *, is_global: bool) -> tuple[Callable[..., Any]
     return make, (*where, *default_of(var))
 
 
-def _handed_on(context: Context) -> Context:
-    """A copy of this one's copy, without what cannot travel, and with a copy of what is changed in place."""
+def handed_on(context: Context) -> Context:
+    """Of a copy of the caller's context what its child gets: nothing that cannot travel, and copies of what is changed
+    in place."""
     is_whole = True
     for var, value in context.items():
         if var is not _decimals[0] and not _is_decimal(var, value) and not _travels(var, value):

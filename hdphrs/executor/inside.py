@@ -79,11 +79,13 @@ class InsideFuture(Future[T]):
 
     def wait_with(self, waiter: Any) -> None:
         """`concurrent.futures` is about to wait for it, with others: let that be in our way, which holds no core."""
+        if super().done():  # and counted as that
+            return
         if self.is_settled and not self._is_attended:
             self._fill()
             return
         if hasattr(waiter, "event") and not isinstance(waiter.event, _Event):
-            waiter.event = _Event()
+            waiter.event = _Event()  # it is not set: this future is still to come
         if isinstance(event := getattr(waiter, "event", None), _Event):
             event.tasks.append(self._task)
         state.port.watch(self._task, self._fill_at_once)

@@ -201,14 +201,14 @@ def _can_share(slots: int | None) -> bool:
 def _choose() -> Run:
     """The program's run, which is begun if there is none."""
     global _current
+    if _over is not None:
+        raise UsageError(_over)
     run = _current
     if run is not None and run.node is not None and run.port.is_lost:
         _drop(run)
         say(f"{run.node.describe_end()}; the next one starts now")
         run = None
     if run is None:
-        if _over is not None:
-            raise UsageError(_over)
         run = _current = _inherit() or _begin(settled_cores())
     return run
 

@@ -441,10 +441,21 @@ class Hub:
         patience_s = self._imports.patience_s
         if self._completer.is_active:  # what other threads run, or spawn, wakes nobody here
             patience_s = THREADS_S if patience_s is None else min(patience_s, THREADS_S)
+        elif self._threads_have_left_something():
+            return
         if self._dialogue.receive(block=True, for_s=patience_s) or self._timers.left_s() == 0.0:
             self._imports.rest()
         elif self._imports:
             self._imports.go_on()
+
+    def _threads_have_left_something(self) -> bool:
+        """Whether something can go on here that other threads have completed, or spawned, since the loop looked.
+
+        To be asked after they were found to have ended: what they leave is there before that.
+        """
+        if self._waiting.in_place:
+            self._waiting.look()
+        return bool(self._stacks.ready or fast.sparks)
 
     def _somebody_idles(self) -> bool:
         """Whether another scheduler of the node runs nothing."""

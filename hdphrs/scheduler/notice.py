@@ -165,7 +165,7 @@ class Notice:
             self._aspects[kind] = aspect = make()
             self.variables()
             if not isinstance(fast.isolation, _Soon):
-                fast.isolation.aspects.add(aspect)
+                fast.isolation.add(aspect)
 
     def _wrap(self, name: str, at_first: Sequence[Any]) -> None:
         """Have a function of `warnings` that is called when the filters have changed tell us, if others are there: what

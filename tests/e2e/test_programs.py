@@ -164,9 +164,11 @@ def test_errors_of_the_runtime_are_one_line_that_names_the_task(cluster: Cluster
         import hdphrs, sys, threading
         def take(lock): pass
         def give(): return threading.Lock()
-        class Odd(Exception):
-            def __init__(self, a, b): super().__init__(a)
-        def odd(): raise Odd(1, 2)
+        def odd():
+            lock = threading.Lock()
+            class Odd(Exception):
+                def locked(self): return lock
+            raise Odd(1)
         def future(f): pass
         match sys.argv[1]:
             case "argument": hdphrs.spawn(take, threading.Lock())
@@ -179,7 +181,7 @@ def test_errors_of_the_runtime_are_one_line_that_names_the_task(cluster: Cluster
     for case, words in {
         "argument": "argument 1 of task take (a _thread.lock) does not pickle",
         "result": "the result of task give (a _thread.lock) does not pickle",
-        "exception": "Odd: 1",
+        "exception": "task odd raised __main__.odd.<locals>.Odd: 1 (that exception does not pickle: ",
         "future": "a Future cannot travel",
         "value": "spawn: the first argument is the function, as in spawn(f, x); 4 is none",
     }.items():

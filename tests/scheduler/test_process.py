@@ -40,11 +40,17 @@ ALLOCATOR = {"LD_PRELOAD", "GLIBC_TUNABLES"} | {
 """Variables by which a user has another allocator, or has told the one that there is what to do."""
 
 SKIPPED = (
-    *(local.HUNGRY, local.READY, local.CODE, local.ABOUT, local.REUSED, local.BEHIND, local.IMPORTED, local.KEEP),
+    local.HUNGRY,
+    local.READY,
+    local.CODE,
+    local.ABOUT,
+    local.REUSED,
+    local.BEHIND,
+    local.IMPORTED,
+    local.KEEP,
     local.RELEASE,
 )
-"""The last two: whatever child the scheduler was held up in has run for long, and is kept; and code is let go of when
-the last task that came by it has."""
+"""The last two: whatever child the scheduler was held up in has run for long, and is kept; and code is forgotten."""
 
 
 class PostingLink:
