@@ -84,8 +84,9 @@ class InsideFuture(Future[T]):
         if self.is_settled and not self._is_attended:
             self._fill()
             return
-        if hasattr(waiter, "event") and not isinstance(waiter.event, _Event):
-            waiter.event = _Event()  # it is not set: this future is still to come
+        event = getattr(waiter, "event", None)
+        if event is not None and not isinstance(event, _Event) and not event.is_set():
+            waiter.event = _Event()
         if isinstance(event := getattr(waiter, "event", None), _Event):
             event.tasks.append(self._task)
         state.port.watch(self._task, self._fill_at_once)

@@ -409,3 +409,30 @@ def test_a_callback_that_exits_does_not_keep_a_broken_executor_from_saying_so(ga
             call.add_done_callback(raising(SystemExit(3)))
         gate.touch()
         assert all(isinstance(call.exception(DEADLINE_S), BrokenExecutor) for call in calls)
+
+
+def test_a_wait_for_the_first_of_two_children_sees_the_one_that_is_there_already() -> None:
+    """In either order in which the standard library, which keeps them in a set, tells them of the wait."""
+
+    def forever() -> hdphrs.Future[int]:
+        task: hdphrs.Future[int] = hdphrs.Future()
+        task._function, task._content, task._status = None, None, AWAY
+        return task
+
+    with hdphrs.sequential():
+        for _ in range(20):
+            here, away = InsideFuture(hdphrs.spawn(work.square, 3)), InsideFuture(forever())
+            away._is_attended = True
+            done, _ = futures.wait([here, away], timeout=30, return_when=futures.FIRST_COMPLETED)
+            assert done == {here}
+            assert not futures.wait([here, away], timeout=0, return_when=futures.FIRST_EXCEPTION).not_done - {away}
+
+
+def test_a_wait_for_children_of_which_one_is_done_and_has_callbacks_ends() -> None:
+    with hdphrs.sequential():
+        for _ in range(20):
+            one, other = InsideFuture(hdphrs.spawn(work.square, 3)), InsideFuture(hdphrs.spawn(work.square, 4))
+            called = threading.Event()
+            one.add_done_callback(lambda _, called=called: called.set())  # type: ignore[misc]
+            called.wait(30)
+            assert futures.wait([one, other], timeout=30).done == {one, other}
