@@ -79,14 +79,13 @@ class InsideFuture(Future[T]):
 
     def wait_with(self, waiter: Any) -> None:
         """`concurrent.futures` is about to wait for it, with others: let that be in our way, which holds no core."""
-        if super().done():  # and counted as that
-            return
+        if super().done():
+            return  # it has been counted
         if self.is_settled and not self._is_attended:
             self._fill()
             return
-        event = getattr(waiter, "event", None)
-        if event is not None and not isinstance(event, _Event) and not event.is_set():
-            waiter.event = _Event()
+        if hasattr(waiter, "event") and not isinstance(waiter.event, _Event):
+            waiter.event = _Event(waiter.event.is_set())  # another one, just now, may have been enough
         if isinstance(event := getattr(waiter, "event", None), _Event):
             event.tasks.append(self._task)
         state.port.watch(self._task, self._fill_at_once)
@@ -152,10 +151,10 @@ def _index(task: fast.Future[Any]) -> int:
 class _Event:
     """As `threading.Event`, for a task that leaves its core to others while it waits."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_set: bool) -> None:
         self.tasks: list[fast.Future[Any]] = []
         """Those that are waited for."""
-        self._is_set = False
+        self._is_set = is_set
         self._bell = state.port.bell()
 
     def is_set(self) -> bool:

@@ -34,8 +34,8 @@ VARIABLES: Final = frozenset({"contextvars", "_contextvars", "decimal", "_decima
 """Modules with which context variables can be set."""
 
 ALONE: Final = "_contextvars"
-"""Newer versions have loaded this for `threading` and `warnings`: by itself it says nothing, as long as nobody has
-loaded `contextvars`, which is the way to it."""
+"""Newer versions load this for `threading` and `warnings`: by itself it says nothing, as long as nobody has loaded
+`contextvars`, which is the way to it."""
 
 HEARD: Final = "_hdphrs_is_heard"
 """An attribute of `asyncio.events`, whose loops we hear of."""

@@ -328,6 +328,24 @@ def test_sequential_mode_runs_calls_when_they_are_submitted() -> None:
         assert executor.submit(work.inside).result()["map"] == [0, 2, 4, 6, 8]
 
 
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_who_waits_for_several_is_not_held_up_once_others_were_enough(*, is_complete: bool) -> None:
+    """One with a callback is completed by a thread, at any time; the others when they are waited for."""
+    with hdphrs.sequential(), hdphrs.Executor() as executor:
+        call = executor.submit(work.square, 2)
+        assert isinstance(call, InsideFuture)
+        if is_complete:
+            called = threading.Event()
+            call.add_done_callback(lambda _: called.set())
+            assert called.wait(30)
+        else:
+            call._is_attended = True
+        waiter = SimpleNamespace(event=threading.Event())
+        waiter.event.set()
+        call._waiters.append(waiter)
+        assert waiter.event.is_set()
+
+
 def test_functions_of_any_kind_are_calls(executor: hdphrs.Executor) -> None:
     base = 5
     calls = [

@@ -42,6 +42,9 @@ WITHOUT = ("tests/benchmarks", "tests/docs", "tests/mutants", "tests/spin")
 TOOLS = ("atheris", "import-linter", "ipykernel", "mypy", "nbclient", "pyright", "ruff", "types-greenlet")
 """Of what developers have, what these tests do not need."""
 
+TEST_S_MAX = 300
+"""A test that takes longer has hung: its stacks are shown, it has failed, and another process runs the rest."""
+
 OPTIONS = {"3.15": ("-X", "lazy_imports=all")}
 """With these the first program is run once more."""
 
@@ -196,8 +199,8 @@ def first_programs(python: Python) -> int:
 def tests(python: Python, share: bool) -> int:
     """All of them, or CI's share."""
     which = SHARE if share else ("tests", *(f"--ignore={folder}" for folder in WITHOUT))
-
-    pytest = ("-m", "pytest", "-p", "no:cacheprovider", "--numprocesses", "2", *which)
+    limit = ("-o", f"faulthandler_timeout={TEST_S_MAX}", "-o", "faulthandler_exit_on_timeout=true")
+    pytest = ("-m", "pytest", "-p", "no:cacheprovider", *limit, "--numprocesses", "2", *which)
     return python.call(f"{python.inside}/venv/bin/python", *pytest, folder=f"{python.inside}/tree")
 
 

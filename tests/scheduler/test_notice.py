@@ -54,6 +54,14 @@ def test_what_sets_nothing_costs_nothing(code: str) -> None:
     assert not isolates(code)
 
 
+@pytest.mark.skipif(not hasattr(sys.flags, "context_aware_warnings"), reason="only in newer versions")
+def test_filters_of_warnings_may_be_a_context_variable() -> None:
+    begin = BEGIN.partition("assert")[0]
+    code = f"{begin}\nprint(future.isolates)"
+    command = [sys.executable, "-X", "context_aware_warnings=1", "-c", code]
+    assert subprocess.check_output(command, text=True) == "True\n"
+
+
 def test_loops_are_looked_for_once_one_has_run() -> None:
     assert isolates("""
 import asyncio
