@@ -14,9 +14,13 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from threading import get_ident
+from types import ModuleType
 from typing import Any, Final, Protocol
+
+from hdphrs.contexts.apart import Current, Entries, Stream, function, per_thread
 
 
 class Aspect(Protocol):
@@ -36,37 +40,65 @@ class Aspect(Protocol):
 
 
 class Attributes:
-    """Attributes of a module that code replaces and restores."""
+    """Attributes of a module that code replaces and restores.
 
-    def __init__(self, module: Any, names: tuple[str, ...], changed: Callable[[], object] = lambda: None) -> None:
-        """`changed` is called when some of them have been set."""
-        self._attributes: dict[str, Any] = vars(module)
-        self._names = tuple(name for name in names if name in self._attributes)
+    They are the process's, so a task in another thread than the main one has values of its own (`apart.py`).
+    """
+
+    def __init__(
+        self,
+        module: ModuleType,
+        stands: Mapping[str, Callable[[Current], Any]],
+        changed: Callable[[], object] = lambda: None,
+    ) -> None:
+        """
+        Args:
+            stands: by name, what may stand for an attribute that differs between threads.
+            changed: called when some have been set.
+        """
+        self._apart = per_thread(module, stands)
+        self._names = tuple(name for name in stands if name in vars(module))
         self._changed = changed
+        self._thread = get_ident()
         self.rebase()
 
     def rebase(self) -> None:
         """See `Aspect`."""
-        self._base = [self._attributes[name] for name in self._names]
+        with self._apart.lock:
+            values = self._apart.values
+            self._base = [values[name] for name in self._names]
 
     def set_aside(self) -> Any:
         """See `Aspect`."""
-        before = [self._attributes.get(name) for name in self._names]
-        if not all(map(_is, before, self._base)):
-            self._set(self._base)
-        return before
+        with self._apart.lock:
+            if get_ident() != self._thread and self._apart.own() is None:
+                self._apart.begin(dict(zip(self._names, self._base, strict=True)))
+                self._changed()
+                return None
+            values = self._apart.values
+            before = [values.get(name) for name in self._names]
+            if not all(map(_is, before, self._base)):
+                self._set(values, self._base)
+            return before
 
     def put_back(self, before: Any) -> None:
         """See `Aspect`."""
-        if not all(map(_is, before, [self._attributes.get(name) for name in self._names])):
-            self._set(before)
+        with self._apart.lock:
+            if before is None:
+                self._apart.end()
+                self._changed()
+                return
+            values = self._apart.values
+            if not all(map(_is, before, [values.get(name) for name in self._names])):
+                self._set(values, before)
 
     def clear(self) -> None:
         """See `Aspect`."""
-        self.put_back(self._base)
+        if get_ident() == self._thread or self._apart.own() is not None:  # else they are those of the thread's task
+            self.put_back(self._base)
 
-    def _set(self, values: list[Any]) -> None:
-        self._attributes.update(zip(self._names, values, strict=True))
+    def _set(self, values: dict[str, Any], to: list[Any]) -> None:
+        values.update(zip(self._names, to, strict=True))
         self._changed()
 
 
@@ -199,8 +231,8 @@ class NumpyOne:
         self._umath.seterrobj(self._base)
 
 
-STREAMS: Final = ("stdin", "stdout", "stderr")
-WARNINGS: Final = ("filters", "showwarning", "_showwarnmsg_impl")
+STREAMS: Final = dict.fromkeys(("stdin", "stdout", "stderr"), Stream)
+WARNINGS: Final = {"filters": Entries, "showwarning": function, "_showwarnmsg_impl": function}
 
 
 def filters_changed() -> None:

@@ -77,7 +77,8 @@ class Interrupter:
             self._is_asked = False
             self._lent += 1
             asyncio = sys.modules.get("asyncio.events")
-            loop = asyncio and asyncio._get_running_loop()
+            # Where tasks are isolated the loop is set aside with all else, and is there when a handler of a task runs.
+            loop = asyncio and not fast.isolates and asyncio._get_running_loop()
             try:
                 if asyncio and loop:
                     asyncio._set_running_loop(None)  # what runs now may run its own
