@@ -62,19 +62,21 @@ class Isolation:
             context = future._context = Context()
         if len(context):
             context = own(context)  # the other stays as it was spawned, by which a piece knows it
-        nested = self.nested
-        if kwargs or self.aspects or nested == NESTED_MAX:
+        nested, aspects = self.nested, self.aspects
+        if kwargs or aspects.all or nested == NESTED_MAX:
             return self.call(context, function, args, kwargs)
         self.nested = nested + 1
         try:
             return context.run(function, args[0]) if len(args) == 1 else context.run(function, *args)
         finally:
             self.nested = nested
+            if aspects.all:  # since a moment ago
+                aspects.clear()
 
     def call(self, context: Context, function: Callable[..., T], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> T:
         """The same with a context that nobody else has."""
         aspects = self.aspects
-        before = aspects.set_aside() if aspects else []
+        before = aspects.set_aside() if aspects.all else []
         self.nested += 1
         try:
             if self.nested <= NESTED_MAX:
@@ -87,7 +89,7 @@ class Isolation:
                 stack.gr_context = outer
         finally:
             self.nested -= 1
-            if aspects:
+            if aspects.all:
                 aspects.put_back(before)
 
     def call_item(self, function: Callable[..., T], args: tuple[Any, ...]) -> T:

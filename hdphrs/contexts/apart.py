@@ -59,18 +59,23 @@ class PerThread:
         """What the calling thread has for itself."""
         return None if self._shared is None else _own.values.get(self)
 
-    def begin(self, values: Mapping[str, Any]) -> None:
-        """The calling thread, which has none, has these for itself from now on."""
+    def begin(self, values: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The calling thread has these for itself from now on; returns what `end` takes."""
         with self.lock:
             self._threads += 1
             if self._shared is None:
                 self._install()
-            _own.values[self] = dict(values)
+            mine = _own.values
+            former, mine[self] = mine.get(self), dict(values)
+            return former
 
-    def end(self) -> None:
-        """And from now on no more."""
+    def end(self, former: dict[str, Any] | None) -> None:
+        """And from now on what it has had before, which may be what all have."""
         with self.lock:
-            _own.values.pop(self, None)
+            if former is None:
+                _own.values.pop(self, None)
+            else:
+                _own.values[self] = former
             self._threads -= 1
             if not self._threads and self._shared is not None:
                 shared, self._shared = self._shared, None

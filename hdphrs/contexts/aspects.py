@@ -71,10 +71,10 @@ class Attributes:
     def set_aside(self) -> Any:
         """See `Aspect`."""
         with self._apart.lock:
-            if get_ident() != self._thread and self._apart.own() is None:
-                self._apart.begin(dict(zip(self._names, self._base, strict=True)))
+            if get_ident() != self._thread:  # which may share what it has with those that it has started
+                former = self._apart.begin(dict(zip(self._names, self._base, strict=True)))
                 self._changed()
-                return None
+                return (former,)
             values = self._apart.values
             before = [values.get(name) for name in self._names]
             if not all(map(_is, before, self._base)):
@@ -84,8 +84,8 @@ class Attributes:
     def put_back(self, before: Any) -> None:
         """See `Aspect`."""
         with self._apart.lock:
-            if before is None:
-                self._apart.end()
+            if isinstance(before, tuple):
+                self._apart.end(*before)
                 self._changed()
                 return
             values = self._apart.values
@@ -265,32 +265,30 @@ class Aspects:
     """Those that are looked at in this process."""
 
     def __init__(self, *aspects: Aspect) -> None:
-        self._all: tuple[Aspect, ...] = aspects
-
-    def __bool__(self) -> bool:
-        return bool(self._all)
+        self.all: tuple[Aspect, ...] = aspects
+        """Empty if nothing is to be done."""
 
     def add(self, aspect: Aspect) -> None:
         """From now on this one too; what it is now for those who begin, it has been from the beginning."""
-        self._all = (*self._all, aspect)
+        self.all = (*self.all, aspect)
 
     def set_aside(self) -> list[tuple[Aspect, Any]]:
         """Another task is about to run, as if in a process of its own; returns what `put_back` takes."""
-        return [(aspect, aspect.set_aside()) for aspect in self._all]
+        return [(aspect, aspect.set_aside()) for aspect in self.all]
 
     def put_back(self, before: list[tuple[Aspect, Any]]) -> None:
         """And the former goes on."""
-        if len(before) != len(self._all):  # of what has been noticed since, nothing had been set
+        if len(before) != len(self.all):  # of what has been noticed since, nothing had been set
             self.clear()
         for aspect, values in before:
             aspect.put_back(values)
 
     def clear(self) -> None:
         """No task runs, or one that has not set anything."""
-        for aspect in self._all:
+        for aspect in self.all:
             aspect.clear()
 
     def rebase(self) -> None:
         """Whoever calls this runs no task, and has changed what tasks begin with."""
-        for aspect in self._all:
+        for aspect in self.all:
             aspect.rebase()

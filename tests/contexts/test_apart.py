@@ -103,7 +103,7 @@ def test_stand_ins_pass_on_to_the_calling_threads_value(apart: PerThread, module
         said = [inside["call"]("Abc"), list(inside["entries"]), 7 in inside["entries"], module.stream is own["stream"]]
         module.call = str.title
         said.append(module.call("abc"))
-        apart.end()
+        apart.end(None)
         return [*said, module.call("abc")]
 
     started, looked, said = threading.Event(), threading.Event(), []
@@ -134,7 +134,7 @@ def test_two_threads_that_come_and_go_leave_nothing(apart: PerThread, module: An
         entered.wait()
         is_own = module.entries is own
         left.wait()
-        apart.end()
+        apart.end(None)
         return is_own
 
     said: list[bool] = []
@@ -161,11 +161,45 @@ def test_thread_that_a_thread_starts_shares_what_that_has(apart: PerThread, modu
         try:
             return in_thread(lambda: module.entries is own), in_thread(lambda: setattr(module, "call", len)) is None
         finally:
-            apart.end()
+            apart.end(None)
 
     own: list[int] = []
     assert in_thread(body) == (True, True)
     assert module.call is str.upper
+
+
+def test_child_that_a_thread_of_a_childs_runs_leaves_that_what_it_has(mine: io.StringIO) -> None:
+    """All in one process; the thread shares the streams of its task until it runs a child itself."""
+    base, one = sys.stdout, streams()
+    undo = on_start(lambda body: body)
+    try:
+
+        def grandchild() -> tuple[bool, ...]:
+            shares = sys.stdout is mine
+            before = one.set_aside()
+            inside.set()
+            looked.wait()
+            is_base = sys.stdout is base
+            one.put_back(before)
+            return shares, is_base, sys.stdout is mine
+
+        def child() -> tuple[object, ...]:
+            before = one.set_aside()
+            sys.stdout = mine
+            said: list[object] = []
+            thread = threading.Thread(target=lambda: said.append(grandchild()))
+            thread.start()
+            inside.wait()
+            is_mine = sys.stdout is mine
+            looked.set()
+            thread.join()
+            one.put_back(before)
+            return *said, is_mine, sys.stdout is base
+
+        inside, looked = threading.Event(), threading.Event()
+        assert in_thread(child) == ((True, True, True), True, True)
+    finally:
+        undo()
 
 
 def test_module_pickles_meanwhile() -> None:
@@ -177,7 +211,7 @@ def test_module_pickles_meanwhile() -> None:
         try:
             return pickle.loads(pickle.dumps(warnings)) is warnings
         finally:
-            apart.end()
+            apart.end(None)
 
     assert in_thread(body)
 
