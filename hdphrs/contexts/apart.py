@@ -78,9 +78,10 @@ class PerThread:
                 _own.values[self] = former
             self._threads -= 1
             if not self._threads and self._shared is not None:
-                shared, self._shared = self._shared, None
+                # In this order: others look without the lock, and are not to find a stand-in that stands for itself.
+                vars(self._module).update(self._shared)
                 self._module.__class__ = self._former
-                vars(self._module).update(shared)
+                self._shared = None
 
     def _install(self) -> None:
         attributes = vars(self._module)
