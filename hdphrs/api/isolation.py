@@ -73,9 +73,9 @@ class Isolation:
             context = future._context = Context()
         if context:
             context = own(context)  # the other stays as it was spawned, by which a piece knows it
-        nested = self.nested
+        nested, aspects = self.nested, self.aspects
         if kwargs or nested >= self._plain_max:
-            if kwargs or self.aspects:
+            if kwargs or aspects.all:
                 return self.call(context, function, args, kwargs)
             stack = getcurrent()  # here, since one more call would take from how deep tasks may be nested
             outer, stack.gr_context = stack.gr_context, context
@@ -85,16 +85,20 @@ class Isolation:
             finally:
                 self.nested = nested
                 stack.gr_context = outer
+                if aspects.all:  # since a moment ago
+                    aspects.clear()
         self.nested = nested + 1
         try:
             return context.run(function, args[0]) if len(args) == 1 else context.run(function, *args)
         finally:
             self.nested = nested
+            if aspects.all:  # since a moment ago
+                aspects.clear()
 
     def call(self, context: Context, function: Callable[..., T], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> T:
         """The same with a context that nobody else has."""
         aspects = self.aspects
-        before = aspects.set_aside() if aspects else []
+        before = aspects.set_aside() if aspects.all else []
         self.nested += 1
         try:
             if self.nested <= NESTED_MAX:
@@ -107,7 +111,7 @@ class Isolation:
                 stack.gr_context = outer
         finally:
             self.nested -= 1
-            if aspects:
+            if aspects.all:
                 aspects.put_back(before)
 
     def call_item(self, function: Callable[..., T], args: tuple[Any, ...]) -> T:

@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
+from hdphrs.contexts.apart import inherited
+
 FIRST_THREAD: Final = 1 << 31
 """Index of the first thread that a task has started.  Tasks have no index that is so large, and what is set aside
 (`seeds.py`) has no index that is so small."""
@@ -49,7 +51,7 @@ def _preparing(start: Callable[..., Any], prepare: Callable[[Body], Body]) -> Ca
     def start_new_thread(function: Body, *rest: Any, **options: Any) -> Any:
         thread = getattr(function, "__self__", None)
         if not (isinstance(thread, threading.Thread) and thread.name.startswith(OURS)):
-            function = prepare(function)
+            function = prepare(inherited(function))
         return start(function, *rest, **options)
 
     return start_new_thread

@@ -14,9 +14,13 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from threading import get_ident
+from types import ModuleType
 from typing import Any, Final, Protocol
+
+from hdphrs.contexts.apart import Current, Entries, Stream, function, per_thread
 
 
 class Aspect(Protocol):
@@ -36,37 +40,65 @@ class Aspect(Protocol):
 
 
 class Attributes:
-    """Attributes of a module that code replaces and restores."""
+    """Attributes of a module that code replaces and restores.
 
-    def __init__(self, module: Any, names: tuple[str, ...], changed: Callable[[], object] = lambda: None) -> None:
-        """`changed` is called when some of them have been set."""
-        self._attributes: dict[str, Any] = vars(module)
-        self._names = tuple(name for name in names if name in self._attributes)
+    They are the process's, so a task in another thread than the main one has values of its own (`apart.py`).
+    """
+
+    def __init__(
+        self,
+        module: ModuleType,
+        stands: Mapping[str, Callable[[Current], Any]],
+        changed: Callable[[], object] = lambda: None,
+    ) -> None:
+        """
+        Args:
+            stands: by name, what may stand for an attribute that differs between threads.
+            changed: called when some have been set.
+        """
+        self._apart = per_thread(module, stands)
+        self._names = tuple(name for name in stands if name in vars(module))
         self._changed = changed
+        self._thread = get_ident()
         self.rebase()
 
     def rebase(self) -> None:
         """See `Aspect`."""
-        self._base = [self._attributes[name] for name in self._names]
+        with self._apart.lock:
+            values = self._apart.values
+            self._base = [values[name] for name in self._names]
 
     def set_aside(self) -> Any:
         """See `Aspect`."""
-        before = [self._attributes.get(name) for name in self._names]
-        if not all(map(_is, before, self._base)):
-            self._set(self._base)
-        return before
+        with self._apart.lock:
+            if get_ident() != self._thread:  # which may share what it has with those that it has started
+                former = self._apart.begin(dict(zip(self._names, self._base, strict=True)))
+                self._changed()
+                return (former,)
+            values = self._apart.values
+            before = [values.get(name) for name in self._names]
+            if not all(map(_is, before, self._base)):
+                self._set(values, self._base)
+            return before
 
     def put_back(self, before: Any) -> None:
         """See `Aspect`."""
-        if not all(map(_is, before, [self._attributes.get(name) for name in self._names])):
-            self._set(before)
+        with self._apart.lock:
+            if isinstance(before, tuple):
+                self._apart.end(*before)
+                self._changed()
+                return
+            values = self._apart.values
+            if not all(map(_is, before, [values.get(name) for name in self._names])):
+                self._set(values, before)
 
     def clear(self) -> None:
         """See `Aspect`."""
-        self.put_back(self._base)
+        if get_ident() == self._thread or self._apart.own() is not None:  # else they are those of the thread's task
+            self.put_back(self._base)
 
-    def _set(self, values: list[Any]) -> None:
-        self._attributes.update(zip(self._names, values, strict=True))
+    def _set(self, values: dict[str, Any], to: list[Any]) -> None:
+        values.update(zip(self._names, to, strict=True))
         self._changed()
 
 
@@ -199,8 +231,8 @@ class NumpyOne:
         self._umath.seterrobj(self._base)
 
 
-STREAMS: Final = ("stdin", "stdout", "stderr")
-WARNINGS: Final = ("filters", "showwarning", "_showwarnmsg_impl")
+STREAMS: Final = dict.fromkeys(("stdin", "stdout", "stderr"), Stream)
+WARNINGS: Final = {"filters": Entries, "showwarning": function, "_showwarnmsg_impl": function}
 
 
 def filters_changed() -> None:
@@ -233,32 +265,30 @@ class Aspects:
     """Those that are looked at in this process."""
 
     def __init__(self, *aspects: Aspect) -> None:
-        self._all: tuple[Aspect, ...] = aspects
-
-    def __bool__(self) -> bool:
-        return bool(self._all)
+        self.all: tuple[Aspect, ...] = aspects
+        """Empty if nothing is to be done."""
 
     def add(self, aspect: Aspect) -> None:
         """From now on this one too; what it is now for those who begin, it has been from the beginning."""
-        self._all = (*self._all, aspect)
+        self.all = (*self.all, aspect)
 
     def set_aside(self) -> list[tuple[Aspect, Any]]:
         """Another task is about to run, as if in a process of its own; returns what `put_back` takes."""
-        return [(aspect, aspect.set_aside()) for aspect in self._all]
+        return [(aspect, aspect.set_aside()) for aspect in self.all]
 
     def put_back(self, before: list[tuple[Aspect, Any]]) -> None:
         """And the former goes on."""
-        if len(before) != len(self._all):  # of what has been noticed since, nothing had been set
+        if len(before) != len(self.all):  # of what has been noticed since, nothing had been set
             self.clear()
         for aspect, values in before:
             aspect.put_back(values)
 
     def clear(self) -> None:
         """No task runs, or one that has not set anything."""
-        for aspect in self._all:
+        for aspect in self.all:
             aspect.clear()
 
     def rebase(self) -> None:
         """Whoever calls this runs no task, and has changed what tasks begin with."""
-        for aspect in self._all:
+        for aspect in self.all:
             aspect.rebase()

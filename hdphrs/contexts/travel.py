@@ -257,17 +257,21 @@ def default_of(var: ContextVar[Any]) -> tuple[Any, ...]:
 
 
 def _where(var: ContextVar[Any]) -> tuple[str, str] | None:
-    """The module that holds a variable, and the attribute.  All are looked at once, and again when others have come."""
+    """The module that holds a variable, and the attribute.  All are looked at once, and again when others have come.
+
+    The program comes last: what it has imported from a module of its own, that module has in every process.
+    """
     global _searched
-    for module in MAINS:
-        for name, value in list(vars(sys.modules.get(module) or ModuleType(module)).items()):
-            if value is var:
-                return module, name
     if id(var) not in _named and len(sys.modules) != _searched:
         _searched = len(sys.modules)
         for other, place in _variables_of_modules():
             _named.setdefault(id(other), place)
             _kept.append(other)
+    if id(var) not in _named:
+        for module in MAINS:
+            for name, value in list(vars(sys.modules.get(module) or ModuleType(module)).items()):
+                if value is var:
+                    return module, name
     found = _named.get(id(var))
     return None if found is None or found[0].partition(".")[0] in LOOPS else found
 

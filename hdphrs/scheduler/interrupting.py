@@ -77,7 +77,8 @@ class Interrupter:
             self._is_asked = False
             self._lent += 1
             asyncio = sys.modules.get("asyncio.events")
-            loop = asyncio and asyncio._get_running_loop()
+            # Where tasks are isolated the loop is set aside with all else, and is there when a handler of a task runs.
+            loop = asyncio and not fast.isolates and asyncio._get_running_loop()
             try:
                 if asyncio and loop:
                     asyncio._set_running_loop(None)  # what runs now may run its own
@@ -90,9 +91,17 @@ class Interrupter:
 
 def _waits(frame: FrameType | None) -> bool:
     """Whether a task waits here, in code that is not ours."""
-    if frame is None or frame.f_code.co_filename.startswith(PACKAGE):
+    if frame is None:
         return False
-    return frame.f_globals.get("__name__") in WAITING_MODULES or _is_wait(frame.f_code, frame.f_lasti)
+    is_known, caller = False, frame
+    while caller.f_globals.get("__name__") in WAITING_MODULES:
+        is_known = True
+        if caller.f_back is None:
+            break
+        caller = caller.f_back
+    if caller.f_code.co_filename.startswith(PACKAGE):  # it may hold locks that those who go on want too
+        return False
+    return is_known or _is_wait(frame.f_code, frame.f_lasti)
 
 
 @lru_cache(1024)

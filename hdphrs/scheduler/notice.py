@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
@@ -57,6 +58,8 @@ class Notice:
         """By kind, those that are looked at."""
         self._base: dict[str, Aspect] = {}
         """And others, as they are for tasks that begin."""
+        self._lock = threading.RLock()
+        """Tasks may run in several threads."""
 
     def install(self) -> None:
         """From now on, in this process, in which no task has run."""
@@ -104,8 +107,10 @@ class Notice:
         """The first task is isolated.  What does that loads `contextvars` itself: not while this is being loaded."""
         from hdphrs.api.isolation import Isolation
 
-        isolation = fast.isolation = Isolation(*self._aspects.values(), of_items=self.of_items)
-        return isolation
+        with self._lock:
+            if isinstance(fast.isolation, _Soon):
+                fast.isolation = Isolation(*self._aspects.values(), of_items=self.of_items)
+            return fast.isolation
 
     def loops(self) -> None:
         """Event loops may run from now on."""
@@ -140,6 +145,12 @@ class Notice:
         """A task has filters of warnings of its own."""
         self._add("filters", lambda: self._base["filters"])
 
+    def threads(self) -> None:
+        """Tasks may run in several threads at once, so what one of them sets is not to be seen by others even before
+        it has been noticed."""
+        for kind, aspect in self._base.items():
+            self._add(kind, lambda aspect=aspect: aspect)  # type: ignore[misc]
+
     def numpy(self) -> None:
         """A part of NumPy is loaded; NumPy 1 keeps something for the thread."""
         umath = sys.modules.get("numpy.core._multiarray_umath")
@@ -161,11 +172,12 @@ class Notice:
         return unpack(context)
 
     def _add(self, kind: str, make: Callable[[], Aspect]) -> None:
-        if kind not in self._aspects:
-            self._aspects[kind] = aspect = make()
-            self.variables()
-            if not isinstance(fast.isolation, _Soon):
-                fast.isolation.add(aspect)
+        with self._lock:
+            if kind not in self._aspects:
+                self._aspects[kind] = aspect = make()
+                self.variables()
+                if not isinstance(fast.isolation, _Soon):
+                    fast.isolation.add(aspect)
 
     def _wrap(self, name: str, at_first: Sequence[Any]) -> None:
         """Have a function of `warnings` that is called when the filters have changed tell us, if others are there: what

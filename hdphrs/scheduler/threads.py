@@ -28,6 +28,7 @@ from hdphrs.api import future as fast
 from hdphrs.api.future import Future, Here
 from hdphrs.api.threads import FIRST_THREAD, Body, on_start
 from hdphrs.errors import UsageError
+from hdphrs.scheduler.notice import notice
 
 CALLBACK: Final = 1 << 30
 """Index, below a future, of the callbacks that are called when it is full."""
@@ -85,20 +86,24 @@ _main: Final = [0]
 """The thread that runs the tasks."""
 
 
+_task_of_main: Final[Any] = Here.__dict__["task"]
+_ran_by_main: Final[Any] = Here.__dict__["ran"]
+"""The slots themselves: they are there of whichever class `here` is, which another thread may change at any time, also
+while a thread is inside one of the properties below."""
+
+
 class ThreadedHere(Here):
     """What this process does, asked by any of its threads."""
 
     __slots__ = ()
 
     if not TYPE_CHECKING:
-        of_main = Here.__dict__["task"]
-        ran_by_main = Here.__dict__["ran"]
 
         @property
         def task(self):
             """The running task of the calling thread."""
             if get_ident() == _main[0] or not _own.is_known:
-                return self.of_main
+                return _task_of_main.__get__(self)
             task = _own.task
             if type(task) is Identity:
                 task.check()
@@ -107,21 +112,21 @@ class ThreadedHere(Here):
         @task.setter
         def task(self, task):
             if get_ident() == _main[0]:
-                self.of_main = task
+                _task_of_main.__set__(self, task)
             else:
                 _own.task = task
 
         @property
         def ran(self):
             """Sparks that have been run by the calling thread."""
-            return _own.ran if _own.is_known else self.ran_by_main
+            return _own.ran if _own.is_known else _ran_by_main.__get__(self)
 
         @ran.setter
         def ran(self, ran):
             if _own.is_known:
                 _own.ran = ran
             else:
-                self.ran_by_main = ran
+                _ran_by_main.__set__(self, ran)
 
 
 class Threads:
@@ -149,6 +154,7 @@ class Threads:
     @contextmanager
     def joined(self, task: Future[Any] | None) -> Iterator[None]:
         """In a thread other than the main one: what it runs meanwhile is run by this task, or by none."""
+        notice.threads()
         _own.is_known, _own.task = True, task
         with self._lock:
             self.live += 1

@@ -266,7 +266,7 @@ class Definitions:
     def _pickle(self, pack_: _Pack, key: str, value: Any) -> tuple[bytes, list[str], list[str]]:
         if type(value) in PLAIN:
             return pickle.dumps(value, PICKLE_PROTOCOL), [], []
-        aliases = {} if type(value) is ModuleType else pack_.aliases(key.partition(":")[0])
+        aliases = {} if isinstance(value, ModuleType) else pack_.aliases(key.partition(":")[0])
         pickler, data = _dump(pack_.generation, key, value, aliases)
         circle = _circle(pack_, key, pickler.links, aliases)
         if circle:

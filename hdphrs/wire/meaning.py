@@ -202,7 +202,7 @@ class _Meaning:
             self._function(value)
         elif isinstance(value, type):
             self._class(value)
-        elif kind is ModuleType:
+        elif isinstance(value, ModuleType):
             self._module(value, ())
         elif kind is BuiltinFunctionType:
             self._builtin(value)

@@ -116,7 +116,7 @@ def _known_kinds() -> Iterator[tuple[type, str]]:
 def _parts(where: str, value: object) -> Iterator[tuple[str, object]]:
     """What a value holds, and where."""
     kind = type(value)
-    if kind in (str, bytes, int, float, bool, types.NoneType, types.ModuleType):
+    if kind in (str, bytes, int, float, bool, types.NoneType) or isinstance(value, types.ModuleType):
         return
     if isinstance(value, dict):
         for key, item in islice(list(value.items()), ITEMS_MAX):

@@ -108,5 +108,5 @@ def test_an_aspect_that_is_noticed_later_was_not_there_before(monkeypatch: pytes
 
 def test_all_are_there_for_a_process_in_which_anything_may_have_been_set() -> None:
     assert len(aspects()) >= 4
-    assert not Aspects()
-    assert Aspects(*aspects())
+    assert not Aspects().all
+    assert Aspects(*aspects()).all

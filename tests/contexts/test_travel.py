@@ -9,13 +9,14 @@ import threading
 from collections.abc import Iterator
 from contextvars import Context, ContextVar
 from decimal import Decimal
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
 from hdphrs.contexts import travel
-from hdphrs.contexts.travel import VALUE_BYTES_MAX, own, pack, packed, snapshot, unpack, variable
+from hdphrs.contexts.travel import VALUE_BYTES_MAX, own, pack, packed, reduce, snapshot, unpack, variable
 from hdphrs.wire.pickling import dumps, loads
 
 NAMED: ContextVar[Any] = ContextVar("NAMED", default="default")
@@ -183,3 +184,18 @@ def test_a_snapshot_is_not_the_callers() -> None:
         return str(NAMED.get())
 
     assert contextvars.copy_context().run(parent) == "before"
+
+
+def test_what_the_program_has_imported_is_found_in_the_module_that_it_comes_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another process has it there, under whatever name the program has it; only there do others read it."""
+    module = ModuleType("of_the_program")
+    var: ContextVar[Any] = ContextVar("OF_A_MODULE")
+    module.OF_A_MODULE = var  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(sys.modules["__main__"], "ALIAS", var, raising=False)
+    data = pack(of((var, 7)).run(snapshot))
+    assert b"of_the_program" in data
+    assert unpack(data).run(var.get) == 7
+    assert reduce(var, is_global=True) == (variable, ("of_the_program", "OF_A_MODULE"))

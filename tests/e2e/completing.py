@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import io
 import queue
 import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -48,6 +50,53 @@ def closed_gate() -> Iterator[Path]:
         yield gate
     finally:
         gate.touch()
+
+
+def looks(gate: str) -> tuple[bool, bool]:
+    """Whether a stream, and a filter, of its parent show, when that has gone on; sets some itself."""
+    while not Path(gate).exists():
+        time.sleep(0.001)
+    seen = isinstance(sys.stdout, io.StringIO), ("error", None, FutureWarning, None, 0) in warnings.filters
+    with contextlib.redirect_stdout(io.StringIO()) as mine, warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        thread = threading.Thread(target=lambda: print("a thread's"))
+        thread.start()
+        thread.join()
+        print("a child's")
+    return (*seen, mine.getvalue() == "a thread's\na child's\n") == (False, False, True), sys.stdout is sys.__stdout__
+
+
+def what_is_set_meanwhile() -> object:
+    """By a task that goes on while its child runs, in a thread of its process perhaps."""
+    return hdphrs.run(sets_meanwhile)
+
+
+def sets_meanwhile() -> object:
+    async def main(gate: Path) -> object:
+        child = hdphrs.spawn(looks, str(gate))
+        threads = ThreadPoolExecutor(2)
+        calls = [threads.submit(lambda: hdphrs.get(hdphrs.spawn(looks, str(gate)))) for _ in range(2)]
+
+        async def goes_on() -> None:
+            for n in range(30):
+                print(n)
+                await asyncio.sleep(0.005)
+            gate.touch()
+
+        going = asyncio.create_task(goes_on())
+        seen = [await child, await asyncio.wrap_future(calls[0]), await asyncio.wrap_future(calls[1])]
+        await going
+        try:
+            warnings.warn("mine", FutureWarning, stacklevel=1)
+        except FutureWarning:
+            print("end")
+        return seen
+
+    with closed_gate() as gate, contextlib.redirect_stdout(io.StringIO()) as mine, warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)
+        seen = asyncio.run(main(gate))
+        is_mine = sys.stdout is mine
+    return seen, mine.getvalue().split() == [*map(str, range(30)), "end"], is_mine
 
 
 def in_executor() -> object:
@@ -340,7 +389,14 @@ ANYWHERE: list[Callable[[], object]] = [
     awaited_in_trio,
     threads,
 ]
-WITH_PROCESSES: list[Callable[[], object]] = [late, late_in_trio, loops_in_loops, set_aside, first_of_several]
+WITH_PROCESSES: list[Callable[[], object]] = [
+    late,
+    late_in_trio,
+    loops_in_loops,
+    set_aside,
+    first_of_several,
+    what_is_set_meanwhile,
+]
 
 
 def everything(cases: list[Callable[[], object]]) -> dict[str, object]:

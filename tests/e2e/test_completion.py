@@ -34,6 +34,7 @@ WITH_PROCESSES = {
     "loops_in_loops": 8,
     "set_aside": "outer",
     "first_of_several": (9, 16, (5,), [1]),
+    "what_is_set_meanwhile": ([(True, True)] * 3, True, True),
 }
 
 TASKS = [("task", "--local-nodes", "1", "--cores", cores) for cores in ("1", "2")]

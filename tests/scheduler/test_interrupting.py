@@ -14,6 +14,7 @@ import pytest
 
 from hdphrs.api import future as fast
 from hdphrs.scheduler.clocks import ThreadClock
+from hdphrs.scheduler.handlers import PACKAGE
 from hdphrs.scheduler.interrupting import SLICE, Interrupter, _waits
 from tests.scheduler.test_export import assigned
 
@@ -58,6 +59,23 @@ def test_who_computes_does_not_wait() -> None:
         ended = True
 
     assert not frame_of(compute, end, expected=False)
+
+
+def test_our_own_code_is_left_nowhere_in_a_function_of_the_standard_library() -> None:
+    """It may hold a lock there that whoever goes on wants: once, `Event.set` in the middle of a `Completer`."""
+    event = threading.Event()
+    ours = compile("def body(): event.wait()", PACKAGE + "scheduler/completion.py", "exec")
+    code: dict[str, Any] = {"event": event}
+    exec(ours, code)
+    assert not frame_of(code["body"], event.set, expected=False)
+    waiting = threading.Thread(target=code["body"])
+    event.clear()
+    waiting.start()
+    end_s = time.monotonic() + 0.05
+    while time.monotonic() < end_s:
+        assert not _waits(sys._current_frames().get(waiting.ident or 0)) or not waiting.is_alive()
+    event.set()
+    waiting.join()
 
 
 class _Bell:

@@ -66,9 +66,9 @@ def test_loops_are_looked_for_once_one_has_run() -> None:
     assert isolates("""
 import asyncio
 from hdphrs.api.isolation import Isolation
-assert not future.isolation.aspects
+assert not future.isolation.aspects.all
 asyncio.run(asyncio.sleep(0))
-assert future.isolation.aspects
+assert future.isolation.aspects.all
 """)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from threading import get_ident
 
 import pytest
 
@@ -82,6 +83,33 @@ def test_main_thread_goes_on_in_the_middle_of_a_get_while_threads_come_and_go(th
 
     assert get(spawn(child))
     assert fast.here.task is outer
+
+
+def test_class_of_here_may_change_back_while_somebody_asks(threads: Threads, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last thread of a task ends while the main one is inside a property."""
+    task = fast.here.task
+
+    class Changes:
+        task = None
+
+        @property
+        def is_known(self) -> bool:
+            fast.here.__class__ = Here
+            return False
+
+    def changes_back() -> int:
+        fast.here.__class__ = Here
+        return get_ident()
+
+    with threads.joined(task), monkeypatch.context() as patch:
+        patch.setattr("hdphrs.scheduler.threads._own", Changes())
+        fast.here.ran += 0
+        assert fast.here.ran >= 0
+        patch.setattr("hdphrs.scheduler.threads.get_ident", changes_back)
+        fast.here.__class__ = ThreadedHere
+        assert fast.here.task is task
+        fast.here.__class__ = ThreadedHere
+        fast.here.task = task
 
 
 def test_thread_of_a_thread_belongs_to_it(threads: Threads) -> None:

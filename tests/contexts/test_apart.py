@@ -1,0 +1,225 @@
+"""Threads that have streams and filters of warnings of their own for a while."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import sys
+import threading
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from hdphrs.api.threads import on_start
+from hdphrs.contexts.apart import Entries, PerThread, Stream, function, per_thread
+from hdphrs.contexts.aspects import Aspect, Aspects, filters, streams
+
+
+def in_thread(body: Callable[[], Any]) -> Any:
+    """What `body()` returns in another thread."""
+    said: list[Any] = []
+    thread = threading.Thread(target=lambda: said.append(body()))
+    thread.start()
+    thread.join()
+    return said[0]
+
+
+@pytest.fixture
+def mine() -> io.StringIO:
+    """The standard output of the main thread, set after the process's has been noted."""
+    return io.StringIO()
+
+
+def both() -> Aspects:
+    return Aspects(streams(), filters())
+
+
+def test_main_thread_keeps_its_own_while_a_task_runs_in_another_one(
+    mine: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, all_, classes = sys.stdout, both(), (type(sys), type(warnings))
+    monkeypatch.setattr(sys, "stdout", mine)
+    seen: list[tuple[bool, ...]] = []
+    running, go_on = threading.Event(), threading.Event()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        of_main = warnings.filters
+
+        def child() -> None:
+            before = all_.set_aside()
+            running.set()
+            go_on.wait()
+            seen.append((sys.stdout is base, warnings.filters is not of_main))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                warnings.warn("nothing here", UserWarning, stacklevel=1)
+                sys.stdout = io.StringIO()
+            all_.put_back(before)
+            seen.append((sys.stdout is mine, warnings.filters is of_main))
+
+        thread = threading.Thread(target=child)
+        thread.start()
+        running.wait()
+        assert sys.stdout is mine
+        assert warnings.filters is of_main
+        print("main")
+        with pytest.raises(UserWarning, match="an error"):
+            warnings.warn("an error", UserWarning, stacklevel=1)
+        warnings.simplefilter("ignore", FutureWarning)
+        assert of_main[0][0] == "ignore"
+        go_on.set()
+        thread.join()
+    assert seen == [(True, True), (True, True)]
+    assert (mine.getvalue(), sys.stdout) == ("main\n", mine)
+    assert (type(sys), type(warnings)) == classes
+
+
+@pytest.fixture
+def module() -> types.ModuleType:
+    made = types.ModuleType("tests.contexts.made")
+    made.stream, made.entries, made.call = io.StringIO(), [1, 2], str.upper  # type: ignore[attr-defined]
+    return made
+
+
+@pytest.fixture
+def apart(module: types.ModuleType) -> PerThread:
+    return PerThread(module, {"stream": Stream, "entries": Entries, "call": function, "missing": function})
+
+
+def test_stand_ins_pass_on_to_the_calling_threads_value(apart: PerThread, module: Any) -> None:
+    shared = vars(module).copy()
+    own = {"stream": io.StringIO(), "entries": [7], "call": str.lower}
+
+    def body() -> list[Any]:
+        apart.begin(own)
+        started.set()
+        looked.wait()
+        inside = vars(module)
+        inside["stream"].write("own")
+        inside["entries"].insert(0, 6)
+        said = [inside["call"]("Abc"), list(inside["entries"]), 7 in inside["entries"], module.stream is own["stream"]]
+        module.call = str.title
+        said.append(module.call("abc"))
+        apart.end(None)
+        return [*said, module.call("abc")]
+
+    started, looked, said = threading.Event(), threading.Event(), []
+    thread = threading.Thread(target=lambda: said.extend(body()))
+    thread.start()
+    started.wait()
+    vars(module)["stream"].write("shared")
+    vars(module)["entries"].append(3)
+    assert module.call("abc") == vars(module)["call"]("abc") == "ABC"
+    assert module.entries is shared["entries"]
+    module.added = 1
+    kept = vars(module)["call"]
+    looked.set()
+    thread.join()
+    assert said == ["abc", [6, 7], True, True, "Abc", "ABC"]
+    assert shared["stream"].getvalue() == "shared"
+    assert own["stream"].getvalue() == "own"  # type: ignore[attr-defined]
+    assert (module.entries, own["entries"]) == ([1, 2, 3], [6, 7])
+    assert {name: vars(module)[name] for name in shared} == shared
+    assert (type(module), module.added, kept("abc")) == (types.ModuleType, 1, "ABC")
+
+
+def test_two_threads_that_come_and_go_leave_nothing(apart: PerThread, module: Any) -> None:
+    entered, left = threading.Barrier(2), threading.Barrier(2)
+
+    def body(own: list[int]) -> bool:
+        apart.begin({"stream": None, "entries": own, "call": None})
+        entered.wait()
+        is_own = module.entries is own
+        left.wait()
+        apart.end(None)
+        return is_own
+
+    said: list[bool] = []
+    several = [threading.Thread(target=lambda n=n: said.append(body([n]))) for n in range(2)]
+    for thread in several:
+        thread.start()
+    for thread in several:
+        thread.join()
+    assert said == [True, True]
+    assert (type(module), module.entries) == (types.ModuleType, [1, 2])
+
+
+@pytest.fixture
+def inheriting() -> Iterator[None]:
+    undo = on_start(lambda body: body)
+    yield
+    undo()
+
+
+@pytest.mark.usefixtures("inheriting")
+def test_thread_that_a_thread_starts_shares_what_that_has(apart: PerThread, module: Any) -> None:
+    def body() -> tuple[bool, bool]:
+        apart.begin({"stream": None, "entries": own, "call": None})
+        try:
+            return in_thread(lambda: module.entries is own), in_thread(lambda: setattr(module, "call", len)) is None
+        finally:
+            apart.end(None)
+
+    own: list[int] = []
+    assert in_thread(body) == (True, True)
+    assert module.call is str.upper
+
+
+def test_child_that_a_thread_of_a_childs_runs_leaves_that_what_it_has(mine: io.StringIO) -> None:
+    """All in one process; the thread shares the streams of its task until it runs a child itself."""
+    base, one = sys.stdout, streams()
+    undo = on_start(lambda body: body)
+    try:
+
+        def grandchild() -> tuple[bool, ...]:
+            shares = sys.stdout is mine
+            before = one.set_aside()
+            inside.set()
+            looked.wait()
+            is_base = sys.stdout is base
+            one.put_back(before)
+            return shares, is_base, sys.stdout is mine
+
+        def child() -> tuple[object, ...]:
+            before = one.set_aside()
+            sys.stdout = mine
+            said: list[object] = []
+            thread = threading.Thread(target=lambda: said.append(grandchild()))
+            thread.start()
+            inside.wait()
+            is_mine = sys.stdout is mine
+            looked.set()
+            thread.join()
+            one.put_back(before)
+            return *said, is_mine, sys.stdout is base
+
+        inside, looked = threading.Event(), threading.Event()
+        assert in_thread(child) == ((True, True, True), True, True)
+    finally:
+        undo()
+
+
+def test_module_pickles_meanwhile() -> None:
+    apart = per_thread(warnings, {"filters": Entries})
+    assert per_thread(warnings, {}) is apart
+
+    def body() -> bool:
+        apart.begin({"filters": []})
+        try:
+            return pickle.loads(pickle.dumps(warnings)) is warnings
+        finally:
+            apart.end(None)
+
+    assert in_thread(body)
+
+
+def test_clearing_in_a_thread_that_has_nothing_of_its_own_changes_nothing(
+    mine: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one: Aspect = streams()
+    monkeypatch.setattr(sys, "stdout", mine)
+    in_thread(one.clear)
+    assert sys.stdout is mine
