@@ -127,7 +127,7 @@ def become(words: Sequence[str], keep: Sequence[int], output: int | None, errors
         os.closerange(last + 1, descriptor)
         last = descriptor
     os.closerange(last + 1, os.sysconf("SC_OPEN_MAX"))
-    os.open(os.devnull, os.O_RDONLY)  # is 0, the lowest one that is free
+    os.set_inheritable(os.open(os.devnull, os.O_RDONLY), True)  # it is 0, the lowest one that is free
     sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115 - as a new process has them
     sys.stderr = sys.stderr or open(2, "w", errors="backslashreplace", closefd=False)  # noqa: SIM115
     sys.modules["__main__"] = ModuleType("__main__")

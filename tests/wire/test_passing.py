@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hdphrs.errors import CannotTravelError
+from hdphrs.errors import MessageTooLargeError
 from hdphrs.wire import bulk as bulks
 from hdphrs.wire import local, passing
 from hdphrs.wire.bulk import BULK_BYTES_MIN, Bulk, LostBulk, bulk_of
@@ -164,7 +164,7 @@ def test_message_beyond_the_limit_is_refused_alone(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("hdphrs.wire.framing.FRAME_BYTES_MAX", 1000)
     frames, _ = local.encode_frames([[b"x" * 600], [b"y" * 600]])
     assert [len(frame) for frame in FrameDecoder().feed(frames)] == [1, 1]
-    with pytest.raises(CannotTravelError, match="cannot leave"):
+    with pytest.raises(MessageTooLargeError, match="cannot leave"):
         local.encode_frames([[b"x" * 600], [b"y" * 1600]])
 
 
