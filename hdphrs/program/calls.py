@@ -84,13 +84,13 @@ class Kind(Expectation):
         "__weakref__",
         "_like",
         "_packed",
+        "_solitary",
+        "_whole",
         "chance",
         "code",
         "function",
         "name",
-        "solitary",
         "supervised",
-        "whole",
     )
 
     def __init__(
@@ -122,10 +122,19 @@ class Kind(Expectation):
         self.supervised: bool = supervised
         self.chance: bytes = chance
         self._packed = pack_task(Task(name, b"", code, b"", supervised))
-        self.solitary: Kind = self if alone else Kind(name, code, function, supervised, chance, alone=True)
+        # One that goes alone does not refer to itself: what it holds, which may be large, must go with its last call.
+        self._solitary = None if alone else Kind(name, code, function, supervised, chance, alone=True)
+        self._whole = None if alone else Kind(name, code, b"", supervised, chance, alone=True)
+
+    @property
+    def solitary(self) -> Kind:
         """The same function, of calls that must go alone."""
-        self.whole: Kind = self if alone else Kind(name, code, b"", supervised, chance, alone=True)
+        return self._solitary or self
+
+    @property
+    def whole(self) -> Kind:
         """And of those whose arguments are the payload, the function included."""
+        return self._whole or self
 
     def pack(self, path: bytes, payload: bytes) -> list[object]:
         """A task of this kind, as `items.pack_task` does it."""
@@ -139,7 +148,7 @@ class Kind(Expectation):
             self._like.learn(cost_s, size, calls)
 
     def fit(self, share: int) -> int:
-        return 1 if self.solitary is self else super().fit(share)
+        return 1 if self._solitary is None else super().fit(share)
 
 
 class CallFuture(Future[T]):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import threading
+from collections.abc import Callable
 from random import Random
 from typing import Any
+from weakref import ref
 
 import pytest
 from hypothesis import given
@@ -119,6 +122,23 @@ def kind(name: str = "f", cost_s: float = CHEAP_S) -> Kind:
     made.cost_s = cost_s
     made.calls = 0 if cost_s < 0 else 10 * CALLS_MAX
     return made
+
+
+@pytest.mark.parametrize("going", [lambda one: one, lambda one: one.solitary, lambda one: one.whole])
+def test_a_kind_goes_with_the_last_that_refers_to_it(going: Callable[[Kind], Kind]) -> None:
+    """It may hold a function that has captured megabytes: these must not wait for the garbage collector."""
+    made = going(kind())
+    assert made.solitary.solitary is made.solitary
+    assert made.whole.whole is made.whole
+    kinds = [ref(made), ref(made.solitary), ref(made.whole)]
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        del made
+        assert [one() for one in kinds] == [None] * 3
+    finally:
+        if collects:
+            gc.enable()
 
 
 def test_calls_of_an_unknown_kind_go_alone_and_no_more_than_there_is_room_for() -> None:
