@@ -56,7 +56,8 @@ def test_the_notebook_comes_to_what_stands_in_it(tmp_path: Path) -> None:
     shown = read_notebook()
     run = read_notebook()
     reader = Reader(run, timeout=300, resources={"metadata": {"path": str(tmp_path)}})
-    reader.execute(env={name: value for name, value in os.environ.items() if name != UNDER_PYTEST})
+    environment = {name: value for name, value in os.environ.items() if name != UNDER_PYTEST}
+    asyncio.run(reader.async_execute(env=environment))  # not by `execute`, which leaves a loop behind
     for before, after in zip(shown.cells, run.cells, strict=True):
         assert values(after) == values(before), before.source
     assert "hello from a task, Ada" in reader.printed
