@@ -13,12 +13,17 @@ began before; none of them had set anything then.  So when such a task ends, who
 `Context.run` costs some 25 ns more than a call, but it takes a piece of the C stack, which is shared by all greenlets
 and copied when they switch.  So tasks that are nested deeper than `NESTED_MAX` get their context from the greenlet,
 which costs ten times as much, and nothing of the C stack.
+
+Each thread counts for itself: the main one leaves tasks where they are, with their number, while others begin and end
+theirs.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import Context, copy_context
+from threading import get_ident
 from typing import Any, Final, TypeVar
 
 from greenlet import getcurrent
@@ -35,6 +40,10 @@ NESTED_MAX: Final = 100
 NO_KEYWORDS: Final[Mapping[str, Any]] = {}
 
 
+class _OfThread(threading.local):
+    nested: int = 0
+
+
 class Isolation:
     """That of one process."""
 
@@ -44,7 +53,10 @@ class Isolation:
         self._of_items = Aspects(*of_items)
         """And what tasks have for themselves anyway, but not the items of one."""
         self.nested: int = 0
-        """Tasks on the running stack that have a context of their own."""
+        """Tasks on the running stack of the main thread that have a context of their own."""
+        self._main = threading.main_thread().ident
+        self._of_thread = _OfThread()
+        """The same for the other threads, which run tasks only once there are aspects: `run` has not to ask for it."""
         self._plain_max = 0 if aspects else NESTED_MAX
         """While fewer are nested, `run` calls a task without keywords by itself."""
 
@@ -99,9 +111,10 @@ class Isolation:
         """The same with a context that nobody else has."""
         aspects = self.aspects
         before = aspects.set_aside() if aspects.all else []
-        self.nested += 1
+        count = self if get_ident() == self._main else self._of_thread
+        count.nested = nested = count.nested + 1
         try:
-            if self.nested <= NESTED_MAX:
+            if nested <= NESTED_MAX:
                 return context.run(function, *args, **kwargs)
             stack = getcurrent()
             outer, stack.gr_context = stack.gr_context, context
@@ -110,7 +123,7 @@ class Isolation:
             finally:
                 stack.gr_context = outer
         finally:
-            self.nested -= 1
+            count.nested = nested - 1
             if aspects.all:
                 aspects.put_back(before)
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Iterator
+import io
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -13,6 +16,7 @@ from hdphrs.api import future as fast
 from hdphrs.api.apart import call_apart
 from hdphrs.api.future import Future, context_of, get, spawn
 from hdphrs.api.isolation import NESTED_MAX, Isolation
+from hdphrs.contexts.aspects import streams
 
 VAR: ContextVar[str] = ContextVar("VAR", default="none")
 
@@ -128,3 +132,56 @@ def test_what_is_suspended_goes_on_as_it_was() -> None:
     assert fast.isolation.nested == 3
     fast.isolation.resume(None)
     assert fast.isolation.nested == 0
+
+
+def test_threads_count_their_tasks_for_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task in a thread may end while those of the main thread are left where they are; the next one is isolated."""
+    base, theirs = sys.stdout, io.StringIO()
+    isolation = Isolation(streams())
+    inside, go_on = threading.Event(), threading.Event()
+    seen: list[Any] = []
+
+    def waits() -> None:
+        inside.set()
+        go_on.wait()
+
+    def in_thread(function: Callable[[], object]) -> threading.Thread:
+        future: Future[Any] = Future()
+        thread = threading.Thread(target=lambda: seen.append(isolation.run(future, function, ())))
+        thread.start()
+        return thread
+
+    def main() -> None:
+        first = in_thread(waits)
+        inside.wait()
+        before = isolation.suspend()
+        go_on.set()
+        first.join()
+        counted.append(isolation.nested)
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", theirs)
+            in_thread(lambda: sys.stdout is base).join()
+        isolation.resume(before)
+        in_thread(lambda: counted.append(isolation.nested)).join()
+
+    counted: list[int] = []
+    isolation.call(contextvars.Context(), main, (), {})
+    assert seen == [None, True, None]
+    assert (counted, isolation.nested) == ([0, 1], 0)
+
+
+def test_a_thread_nests_tasks_deep_too() -> None:
+    isolation, seen = Isolation(streams()), list[int]()
+
+    def nests(depth: int) -> str:
+        VAR.set(str(depth))
+        if depth:
+            isolation.run(Future(), nests, (depth - 1,))
+        seen.append(int(VAR.get()))
+        return VAR.get()
+
+    thread = threading.Thread(target=lambda: isolation.run(Future(), nests, (NESTED_MAX + 20,)))
+    thread.start()
+    thread.join()
+    assert seen == list(range(NESTED_MAX + 21))
+    assert isolation.nested == 0
