@@ -246,3 +246,11 @@ def test_code_of_a_task_that_runs_elsewhere_is_kept() -> None:
     root.take(ev.Suspected(OTHER))
     root.take(ev.Hungry(S, 1))
     assert b"d" in root.taught
+
+
+def test_other_nodes_are_asked_to_forget_what_they_have_from_here() -> None:
+    store = CodeStore(bytes_max=0)
+    store.receive(OTHER, b"f", LARGE)
+    forgetting = Node.root(CoreConfig(code_bytes_max=0), lambda n: 0).forgetting
+    forgetting._code = store
+    assert forgetting.look() == [fx.Send(OTHER, msg.Forget(b"f", 1))]

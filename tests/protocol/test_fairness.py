@@ -7,8 +7,9 @@ from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.paths import PROGRAM_PATH, child_path
+from hdphrs.protocol.schedulers import Schedulers
 from hdphrs.protocol.sparkpool import Sparkpool
-from hdphrs.protocol.tasks import PROGRAM, Origin, Outcome, Spark, Task, TaskRef, Verdict
+from hdphrs.protocol.tasks import PROGRAM, ROOT, Crash, Origin, Outcome, Spark, Task, TaskRef, Verdict
 
 FAIR_S = 0.01
 STEP_S = 0.001
@@ -205,3 +206,24 @@ def test_a_bundle_of_calls_waits_longer_and_not_for_ever() -> None:
     cores.go_on(1.0)
     [(_, _, at_s)] = cores.first
     assert 3 * FAIR_S < at_s - asked_s < 7 * FAIR_S
+
+
+def test_what_is_given_up_meanwhile_is_passed_over_and_what_has_crashed_waits() -> None:
+    pool = Sparkpool()
+    wanted: list[Spark] = []
+    schedulers = Schedulers(CoreConfig(), pool, wanted.__contains__)
+    schedulers.rise(Origin(1))
+    schedulers.starve(Origin(1), 1)
+    running, given_up, good, crashed = (
+        Spark(TaskRef(ROOT, PROGRAM, slot), 0, task(slot), crashes=(Crash("here", 1, "died"),) if slot == 3 else ())
+        for slot in range(4)
+    )
+    wanted += [running, good, crashed]
+    pool.add(running)
+    assert schedulers.assign(alone=True) == ([(Origin(1), [running])], [])
+    pool.add(given_up)
+    pool.add(good)
+    assert schedulers.squeeze(bundles=True) == (Origin(1), good)
+    pool.add(crashed)
+    assert schedulers.squeeze(bundles=True) is None
+    assert list(pool) == [crashed]

@@ -12,6 +12,7 @@ from hdphrs.protocol.paths import (
     PATH_BYTES_MAX,
     PROGRAM_PATH,
     SHOWN_MAX,
+    call_of,
     child_path,
     first_index,
     index_of,
@@ -74,3 +75,7 @@ def test_first_index_is_the_programs_task(chain: list[int]) -> None:
 def test_of_a_folded_path_nothing_is_known_but_all_of_it() -> None:
     folded = path_of([1 << 20] * 200)
     assert first_index(folded) == folded
+
+
+def test_what_is_no_whole_index_is_a_call_of_its_own() -> None:
+    assert (call_of(b""), call_of(b"\x81")) == (b"", b"\x81")

@@ -7,7 +7,9 @@ from dataclasses import replace
 from time import process_time
 
 from hdphrs.explore.work import spark
+from hdphrs.protocol.paths import PROGRAM_PATH, call_of, child_path
 from hdphrs.protocol.sparkpool import Sparkpool
+from hdphrs.protocol.tasks import Spark
 
 
 def test_sparks_come_out_oldest_first_and_threads_before_them() -> None:
@@ -54,3 +56,19 @@ def test_hundred_thousand_waiting_sparks_cost_no_more_than_ten_each() -> None:
 
     waiting = [spark(slot=slot) for slot in range(50_000)]
     assert per_spark(50_000) < 20 * max(per_spark(1_000), sys.float_info.epsilon)
+
+
+def test_least_served_call_is_taken_though_another_one_is_older() -> None:
+    pool = Sparkpool()
+    older, newer = task_of(1), task_of(2)
+    pool.add(older)
+    pool.add(newer)
+    served = {call_of(older.task.path): 1}
+    assert pool.take_least(served, 0) == newer
+    assert pool.take_least(served, 0) is None
+    assert pool.take_least(served, 1) == older
+
+
+def task_of(call: int) -> Spark:
+    made = spark(slot=call)
+    return replace(made, task=replace(made.task, path=child_path(PROGRAM_PATH, call)))
