@@ -69,6 +69,15 @@ def test_least_served_call_is_taken_though_another_one_is_older() -> None:
     assert pool.take_least(served, 1) == older
 
 
+def test_least_served_call_is_taken_of_placed_tasks_too() -> None:
+    pool = Sparkpool()
+    older, newer = (replace(task_of(call), placed=True) for call in (1, 2))
+    pool.add(older)
+    pool.add(newer)
+    assert pool.take_least({call_of(older.task.path): 1}, 0) == newer
+    assert list(pool) == [older]
+
+
 def task_of(call: int) -> Spark:
     made = spark(slot=call)
     return replace(made, task=replace(made.task, path=child_path(PROGRAM_PATH, call)))
