@@ -294,6 +294,9 @@ def _crash_error(name: str, crashes: Sequence[Crash]) -> TaskCrashedError:
 def _load_error(data: bytes) -> BaseException:
     try:
         pickled, spare, *texts = decode_object(data)
+        for one in (pickled, spare):
+            if one is not None and not isinstance(one, bytes):
+                raise ValueError(f"the pickle of an exception is no {type(one).__name__}")
         name, type_name, message, text, flaw = map(unpack_str, texts)
     except (ProtocolError, TypeError, ValueError) as obstacle:
         return TaskError(f"a task raised an exception, of which nothing legible has arrived: {reason(obstacle)}")

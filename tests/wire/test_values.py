@@ -20,7 +20,7 @@ from hdphrs.protocol.messages import Schedule
 from hdphrs.protocol.tasks import Cause, Crash, FishId, NodeId, Origin, Outcome, Spark, Task, TaskRef, Verdict
 from hdphrs.wire import values
 from hdphrs.wire.codec import pack_message
-from hdphrs.wire.framing import encode_frame
+from hdphrs.wire.framing import encode_frame, encode_object
 from hdphrs.wire.pickling import dumps
 from hdphrs.wire.values import dump_arguments, dump_error, dump_result, load_outcome, summary
 
@@ -243,3 +243,14 @@ def test_largest_payload_fits_into_a_frame_with_all_that_may_go_with_it() -> Non
     packed = pack_message(Schedule(FishId(1 << 60), (spark,) * config.want_max))
     around = len(encode_frame([0, 1 << 60, packed]))
     assert around + config.give_bytes_max + values.PAYLOAD_BYTES_MAX <= FRAME_BYTES_MAX
+
+
+@pytest.mark.parametrize("wrong", ["text", 7, [b"x"]])
+@pytest.mark.parametrize("place", [0, 1])
+def test_what_is_no_pickle_of_an_exception_is_told_as_illegible(place: int, wrong: object) -> None:
+    pickles: list[object] = [None, None]
+    pickles[place] = wrong
+    data = encode_object([*pickles, "f", "ValueError", "no", "trace", ""])
+    succeeded, error = load_outcome(Outcome(Verdict.RAISED, data))
+    assert not succeeded
+    assert "nothing legible has arrived" in str(error)
