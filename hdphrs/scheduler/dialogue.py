@@ -31,7 +31,7 @@ from hdphrs.scheduler.meter import Meter, Share
 from hdphrs.scheduler.native_threads import native_threads, schedulers_here
 from hdphrs.scheduler.stop import Stopper
 from hdphrs.scheduler.strands import Strands
-from hdphrs.scheduler.surroundings import Wardrobe
+from hdphrs.scheduler.surroundings import Adopter
 from hdphrs.scheduler.timers import Timers
 from hdphrs.scheduler.voice import Voice
 from hdphrs.scheduler.waiting import Waiting
@@ -62,7 +62,7 @@ class Dialogue:
         strands: Strands | None,
         book: CodeBook,
         shelf: CodeShelf,
-        wardrobe: Wardrobe,
+        adopter: Adopter,
         imports: Imports,
         finds: Finds,
         voice: Voice,
@@ -82,7 +82,7 @@ class Dialogue:
         self._strands = strands
         self._book = book
         self._shelf = shelf
-        self._wardrobe = wardrobe
+        self._adopter = adopter
         self._imports = imports
         self._finds = finds
         self._voice = voice
@@ -175,7 +175,7 @@ class Dialogue:
                     self._waiting.wake_all()
                 case [local.CODE, digest, data]:
                     if is_surroundings(digest):
-                        self._wardrobe.take(bytes(data))
+                        self._adopter.take(bytes(data))
                     else:
                         self._shelf.teach(digest, data)
                 case [local.FORGET, digest]:

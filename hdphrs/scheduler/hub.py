@@ -50,7 +50,7 @@ from hdphrs.scheduler.reuse import Reuse
 from hdphrs.scheduler.stacks import Stacks
 from hdphrs.scheduler.stop import Stopper
 from hdphrs.scheduler.strands import Strands
-from hdphrs.scheduler.surroundings import Wardrobe
+from hdphrs.scheduler.surroundings import Adopter
 from hdphrs.scheduler.threads import Threads
 from hdphrs.scheduler.timers import Timers
 from hdphrs.scheduler.turn import Turn
@@ -121,7 +121,7 @@ class Hub:
         )
         self._answers = Answers(LEDGER_LATE_S if ledger else LATE_S)
         self.voice: Voice = Voice(link, links)
-        self._wardrobe = Wardrobe(lambda: roster.infos[0].host, self.voice.say_lack)
+        self._adopter = Adopter(lambda: roster.infos[0].host, self.voice.say_lack)
         self._bundles = Bundles(
             book,
             self._shelf,
@@ -150,7 +150,7 @@ class Hub:
             self._strands,
             book,
             self._shelf,
-            self._wardrobe,
+            self._adopter,
             self._imports,
             finds,
             self.voice,
@@ -249,7 +249,7 @@ class Hub:
 
     def _execute(self, future: Future[Any], function: Callable[..., Any]) -> None:
         if isinstance(future, Assigned):
-            self._wardrobe.change()
+            self._adopter.change()
             task, started_s = future.spark.task, perf_counter()
             expected_s = self._habits.begin(task, started_s)
             if self._answers.gathered:

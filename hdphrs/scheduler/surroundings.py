@@ -1,6 +1,6 @@
-"""Putting the program's surroundings on.
+"""Adopting the program's surroundings.
 
-What lives here: `Wardrobe`, which changes in this process what the program has changed since the last time, and nothing
+What lives here: `Adopter`, which changes in this process what the program has changed since the last time, and nothing
 else: so what a task changes itself stays until the program changes the same thing.
 """
 
@@ -21,8 +21,8 @@ from hdphrs.wire.search_path import extend_path
 from hdphrs.wire.surroundings import AWAY_VARIABLE, Surroundings, decode_surroundings
 
 
-class Wardrobe:
-    """What one scheduler has on of the program's surroundings."""
+class Adopter:
+    """Changes one scheduler process to what the program's process is."""
 
     def __init__(self, host: Callable[[], str], lack: Callable[[str, str], None]) -> None:
         """
@@ -33,9 +33,9 @@ class Wardrobe:
         self._host = host
         self._tell_lack = lack
         self._is_away = os.environ.pop(AWAY_VARIABLE, None) is not None
-        self._on: Surroundings | None = None
+        self._adopted: Surroundings | None = None
         self._next: bytes | None = None
-        """What has come, and is not put on yet."""
+        """What has come, and is not adopted yet."""
 
     def take(self, data: bytes) -> None:
         """These are the surroundings of the tasks that come after this."""
@@ -45,15 +45,15 @@ class Wardrobe:
         """While no task has the core: what a running one has set for a while, it would restore in the place of ours."""
         if self._next is not None:
             data, self._next = self._next, None
-            self.put_on(data)
+            self.adopt(data)
 
-    def put_on(self, data: bytes) -> None:
+    def adopt(self, data: bytes) -> None:
         """These are the surroundings from now on."""
-        new, old = decode_surroundings(data), self._on
-        self._on = new
+        new, old = decode_surroundings(data), self._adopted
+        self._adopted = new
         if old is None or new.argv != old.argv:
             sys.argv[:] = new.argv  # as modules that have imported it know it
-        self._put_on_environment(new, old)
+        self._adopt_environment(new, old)
         if new.directory is not None and (old is None or new.directory != old.directory):
             self._change_directory(new.directory)
         if new.umask is not None and (old is None or new.umask != old.umask):
@@ -80,7 +80,7 @@ class Wardrobe:
             with suppress(ValueError):  # this host has no such method
                 multiprocessing.set_start_method(new.start_method, force=True)
 
-    def _put_on_environment(self, new: Surroundings, old: Surroundings | None) -> None:
+    def _adopt_environment(self, new: Surroundings, old: Surroundings | None) -> None:
         before = {} if old is None else self._variables(old)
         zone = os.environb.get(b"TZ")
         for name, value in self._variables(new).items():
