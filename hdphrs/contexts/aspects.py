@@ -231,8 +231,12 @@ class NumpyOne:
         self._umath.seterrobj(self._base)
 
 
-STREAMS: Final = dict.fromkeys(("stdin", "stdout", "stderr"), Stream)
-WARNINGS: Final = {"filters": Entries, "showwarning": function, "_showwarnmsg_impl": function}
+STREAMS: Final[Mapping[str, Callable[[Current], Any]]] = dict.fromkeys(("stdin", "stdout", "stderr"), Stream)
+WARNINGS: Final[Mapping[str, Callable[[Current], Any]]] = {
+    "filters": Entries,
+    "showwarning": function,
+    "_showwarnmsg_impl": function,
+}
 
 
 def filters_changed() -> None:
