@@ -82,7 +82,6 @@ class Kind(Expectation):
 
     __slots__ = (
         "__weakref__",
-        "_like",
         "_packed",
         "_solitary",
         "_whole",
@@ -112,10 +111,7 @@ class Kind(Expectation):
             alone: each call is a task of its own, whatever it takes.
             like: the same function in no context: what calls take is learnt for both, since contexts may be many.
         """
-        super().__init__()
-        self._like = like
-        if like is not None:
-            self.begin_like(like)
+        super().__init__(like)
         self.name: str = name
         self.code: bytes = code
         self.function: bytes = function
@@ -141,11 +137,6 @@ class Kind(Expectation):
         packed = self._packed.copy()
         packed[_PATH], packed[_PAYLOAD] = path, payload
         return packed
-
-    def learn(self, cost_s: float, size: int, calls: int = 1) -> None:
-        super().learn(cost_s, size, calls)
-        if self._like is not None:
-            self._like.learn(cost_s, size, calls)
 
     def fit(self, share: int) -> int:
         return 1 if self._solitary is None else super().fit(share)
@@ -392,7 +383,9 @@ class Calls:
         with self._lock:
             future = self._alone.get(slot)
             if future is not None:
-                self._fill(future, ARRIVED, packed)
+                self._fill_only(future, ARRIVED, packed)
+                if self._held:
+                    self.let_go(future)
                 room = 0
                 if isinstance(future, CallFuture):
                     parts: list[Any] = packed

@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -28,10 +29,10 @@ STATUS_BYTES = 64
 _UMASK = re.compile(rb"Name:[^\n]*\nUmask:\t([0-7]+)\n")
 
 
-FIELDS = 12
-"""Things that are looked at."""
+_CONTEXTS = "multiprocessing.context"
 
 _setlocale, _ALL = _locale.setlocale, _locale.LC_ALL
+_getdlopenflags: Callable[[], int | None] = getattr(sys, "getdlopenflags", lambda: None)
 
 
 class Outlook:
@@ -43,36 +44,19 @@ class Outlook:
         self._names: set[bytes] = set()
         self._version = 0
         self._umask = _umask_of_process()
-        self._seen: list[Any] = [None] * FIELDS
+        self._seen: tuple[Any, ...] = ()
         self._told = b""
 
     def has_changed(self) -> bool:
         """Whether `news` has something to tell, or may have."""
-        (environ, directory, umask, argv, path, filters, locale, recursion, digits, dlopen, no_bytecode, method) = (
-            self._seen
-        )
-        # What costs least first, and no list of it all: a program that waits for each call asks this each time.
-        return (
-            sys.argv != argv
-            or sys.path != path
-            or warnings.filters != filters
-            or sys.getrecursionlimit() != recursion
-            or sys.get_int_max_str_digits() != digits
-            or sys.dont_write_bytecode is not no_bytecode
-            or _environ() != environ
-            or _directory() != directory
-            or _setlocale(_ALL, None) != locale
-            or _start_method() != method
-            or _dlopen_flags() != dlopen
-            or self._umask.read() != umask
-        )
+        # One comparison of all: a program that waits for each call asks this each time.
+        return self._look() != self._seen
 
     def news(self) -> tuple[bytes, bytes] | None:
         """The surroundings as (digest, data), if they are others than the last time; only in the sender."""
         if not self.has_changed():
             return None
-        seen = self._look()
-        self._seen = [each.copy() if isinstance(each, dict | list) else each for each in seen]
+        self._seen = tuple(each.copy() if isinstance(each, dict | list) else each for each in self._look())
         data = encode_surroundings(self._take(self._seen))
         if data == self._told:
             return None
@@ -80,25 +64,26 @@ class Outlook:
         self._version += 1
         return surroundings_digest(self._version), data
 
-    def _look(self) -> list[Any]:
-        """What is compared: the objects themselves, of which those that can change are copied if they have."""
-        return [
-            _environ(),
-            _directory(),
-            self._umask.read(),
+    def _look(self) -> tuple[Any, ...]:
+        """What is compared: the objects themselves, of which those that can change are copied if they have; what costs
+        least to compare comes first."""
+        return (
             sys.argv,
             sys.path,
             warnings.filters,
-            _setlocale(_ALL, None),
             sys.getrecursionlimit(),
             sys.get_int_max_str_digits(),
-            _dlopen_flags(),
+            _getdlopenflags(),
             sys.dont_write_bytecode,
-            _start_method(),
-        ]
+            _start_method() if _CONTEXTS in sys.modules else None,
+            _environ(),
+            _directory(),
+            _setlocale(_ALL, None),
+            self._umask.read(),
+        )
 
-    def _take(self, seen: list[Any]) -> Surroundings:
-        environ, directory, umask, argv, path, filters, locale, recursion, digits, dlopen, no_bytecode, method = seen
+    def _take(self, seen: tuple[Any, ...]) -> Surroundings:
+        argv, path, filters, recursion, digits, dlopen, no_bytecode, method, environ, directory, locale, umask = seen
         everywhere, here, unset = split_environ(environ, self._at_start, self._names)
         self._names.update(environ)
         return Surroundings(
@@ -133,13 +118,9 @@ def _directory() -> str | None:
         return None
 
 
-def _dlopen_flags() -> int | None:
-    return sys.getdlopenflags() if hasattr(sys, "getdlopenflags") else None
-
-
 def _start_method() -> str | None:
     """The one that the program has chosen for `multiprocessing`; nothing is chosen, or loaded, by asking."""
-    loaded = sys.modules.get("multiprocessing.context")
+    loaded = sys.modules.get(_CONTEXTS)
     if loaded is None:
         return None
     name = getattr(getattr(getattr(loaded, "_default_context", None), "_actual_context", None), "_name", None)

@@ -68,18 +68,24 @@ GROWTH: Final = 2
 class Expectation:
     """What calls of one function will take, by those that have come back."""
 
-    __slots__ = ("bytes", "calls", "cost_s")
+    __slots__ = ("_like", "bytes", "calls", "cost_s")
 
-    def __init__(self) -> None:
+    def __init__(self, like: Expectation | None = None) -> None:
+        """Of calls that take what those of `like` do, as far as anybody knows: it learns what these do."""
         self.cost_s: float = -1.0
         """What a call takes; negative if nobody knows."""
         self.bytes: int = 0
         """How large a value is, pickled."""
         self.calls: int = 0
         """Those that have come back."""
+        self._like = like
+        if like is not None:
+            self.cost_s, self.bytes, self.calls = like.cost_s, like.bytes, like.calls
 
     def learn(self, cost_s: float, size: int, calls: int = 1) -> None:
         """So it has been with so many together."""
+        if self._like is not None:
+            self._like.learn(cost_s, size, calls)
         cold = self.calls < COLD
         self.calls += calls
         cost_s /= calls
@@ -91,10 +97,6 @@ class Expectation:
         else:
             self.cost_s += LAST * (min(cost_s, JUMP_MAX * max(self.cost_s, JUMP_S)) - self.cost_s)
         self.bytes = max(size, self.bytes - self.bytes // 4)
-
-    def begin_like(self, other: Expectation) -> None:
-        """What is known of other calls holds for these."""
-        self.cost_s, self.bytes, self.calls = other.cost_s, other.bytes, other.calls
 
     def jump(self) -> None:
         """A bundle takes longer than was expected."""
