@@ -539,9 +539,15 @@ class ProgramPort:
 
     def _take(self, messages: list[list[Any]]) -> bool:
         """In a thread that waits, and that may be interrupted: what is simple, unless other threads wait too."""
-        if self._waiters or not self._is_simple(messages):
+        if self._waiters:
             return False
-        self._hear_one(messages[0])
+        match messages:
+            case [[local.DELIVER, slot, outcome]] if self._calls.is_alone(slot):
+                self._deliver(slot, outcome)
+            case [[local.HEARD]]:
+                pass
+            case _:
+                return False
         if self._calls.are_due:
             self._sender.wake()
         return not self._waiters.due
@@ -557,6 +563,7 @@ class ProgramPort:
         return simple
 
     def _is_simple(self, messages: list[list[Any]]) -> bool:
+        """Whether `_take` deals with it."""
         match messages:
             case [[local.DELIVER, slot, _]]:
                 return self._calls.is_alone(slot)
@@ -568,10 +575,7 @@ class ProgramPort:
     def _hear_one(self, message: list[Any]) -> None:
         match message:
             case [local.DELIVER, slot, outcome]:
-                held = self._calls.held_bytes
-                self._calls.arrive(slot, outcome)
-                if held != self._calls.held_bytes:
-                    self._room.ring()
+                self._deliver(slot, outcome)
             case [local.PARTS, parts]:
                 for path, outcome in parts:
                     self._calls.hear_of(path, outcome)
@@ -592,6 +596,12 @@ class ProgramPort:
                 self._refusal = sentence
             case _:
                 raise AssertionError(f"not a message for a program: {message!r}")
+
+    def _deliver(self, slot: int, outcome: Any) -> None:
+        held = self._calls.held_bytes
+        self._calls.arrive(slot, outcome)
+        if held != self._calls.held_bytes:
+            self._room.ring()
 
     def _lose(self) -> None:
         self._lost = True
