@@ -16,11 +16,13 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from operator import is_
 from threading import get_ident
 from types import ModuleType
 from typing import Any, Final, Protocol
+from weakref import ref
 
-from hdphrs.contexts.apart import Current, Entries, Stream, function, per_thread
+from hdphrs.contexts.apart import Current, Entries, Home, Left, Stream, function, per_thread
 
 
 class Aspect(Protocol):
@@ -59,51 +61,44 @@ class Attributes:
         self._apart = per_thread(module, stands)
         self._names = tuple(name for name in stands if name in vars(module))
         self._changed = changed
-        self._thread = get_ident()
+        self._thread = self._apart.main = get_ident()
         self.rebase()
 
     def rebase(self) -> None:
         """See `Aspect`."""
         with self._apart.lock:
             values = self._apart.values
-            self._base = [values[name] for name in self._names]
+            self._base = {name: values[name] for name in self._names}
 
     def set_aside(self) -> Any:
         """See `Aspect`."""
-        with self._apart.lock:
-            if get_ident() != self._thread:  # which may share what it has with those that it has started
-                former = self._apart.begin(dict(zip(self._names, self._base, strict=True)))
-                self._changed()
-                return (former,)
-            values = self._apart.values
-            before = [values.get(name) for name in self._names]
-            if not all(map(_is, before, self._base)):
-                self._set(values, self._base)
-            return before
+        if get_ident() != self._thread:  # which may share what it has with those that it has started
+            former = self._apart.begin(self._base)
+            self._changed()
+            return (former,)
+        return self._exchange(self._base.copy())
 
     def put_back(self, before: Any) -> None:
         """See `Aspect`."""
-        with self._apart.lock:
-            if isinstance(before, tuple):
-                self._apart.end(*before)
-                self._changed()
-                return
-            values = self._apart.values
-            if not all(map(_is, before, [values.get(name) for name in self._names])):
-                self._set(values, before)
+        if isinstance(before, Left):
+            self._exchange(*before)
+        else:
+            self._apart.end(*before)
+            self._changed()
 
     def clear(self) -> None:
         """See `Aspect`."""
-        if get_ident() == self._thread or self._apart.own() is not None:  # else they are those of the thread's task
-            self.put_back(self._base)
+        if get_ident() == self._thread:
+            self._exchange(self._base.copy())
+        elif (own := self._apart.own()) is not None:  # else they are those of the thread's task
+            own.update(self._base)
+            self._changed()
 
-    def _set(self, values: dict[str, Any], to: list[Any]) -> None:
-        values.update(zip(self._names, to, strict=True))
-        self._changed()
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
+    def _exchange(self, values: dict[str, Any], home: ref[Home] | None = None) -> Left:
+        before = self._apart.exchange(values, home)
+        if not all(map(is_, values.values(), map(before.values.get, values))):
+            self._changed()
+        return before
 
 
 class ThreadLocals:

@@ -136,6 +136,8 @@ class Threads:
         """`has_ended` tells whether a task that has begun has."""
         self.live: int = 0
         """How many threads of tasks there are."""
+        self.begun: int = 0
+        """And how many there have been, those included."""
         self._has_ended = has_ended
         self._lock = threading.Lock()
         self._started: dict[Future[Any], int] = {}
@@ -157,6 +159,7 @@ class Threads:
         notice.threads()
         _own.is_known, _own.task = True, task
         with self._lock:
+            self.begun += 1
             self.live += 1
             fast.here.__class__ = ThreadedHere
         try:
@@ -173,6 +176,7 @@ class Threads:
         task = fast.here.task
         if task is None:
             return body
+        notice.threads()  # before the task may be left for another one
         identity = self._identity(task)
 
         def run_thread(*args: Any, **kwargs: Any) -> None:

@@ -39,6 +39,13 @@ RIGHT: dict[str, Any] = {
     "stack_of_contexts": [["a", "b", "0.333"], "none"],
     "nested": [180, PRECISE],
     "two_generations": [["ab", "ab"], "a"],
+    "prints_of_a_thread": [[["0", "child"], True], ["not shown", "parent"], True],
+    "prints_of_threads_of_nested_tasks": [["2", "child"], True, ["1", "child"], True, ["0", "child"], True],
+    "warnings_in_a_thread": [["goes on", "raises"], "raises", False],
+    "threads_of_a_pool": [False, True],
+    "logs_in_a_thread": [["child's"], ["mine"]],
+    "thread_that_outlives_its_task": "parent\n",
+    "what_a_thread_sets": [True, True],
     "handlers": [True, True],
     "alarm": ["late", "unharmed"],
 }
