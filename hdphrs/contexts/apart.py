@@ -26,9 +26,10 @@ import importlib
 import os
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from threading import get_ident
 from types import ModuleType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 from weakref import ref
 
 Current: TypeAlias = Callable[[], Any]
@@ -45,7 +46,8 @@ class Home:
         """The task's; None as long as the module has the attributes itself, and they are the task's."""
 
 
-class Left(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Left:
     """What a task of the main thread has while another one runs there."""
 
     values: dict[str, Any]
@@ -125,26 +127,29 @@ class PerThread:
 
     # ---- the main thread, whose tasks take turns --------------------------------------------------------------
 
-    def exchange(self, values: dict[str, Any], home: ref[Home] | None = None) -> Left:
-        """In the main thread: from now on another task runs, which has these values; returns what the former has.
+    @property
+    def plain(self) -> dict[str, Any] | None:
+        """In the main thread, under the lock: where the values of the running task are, if it may be left for another
+        one by setting others there; None if some threads would find those too, or have their own."""
+        return vars(self._module) if self._shared is None and self._home is None else None
 
-        Args:
-            home: that of the other one, if it was left before.
-        """
+    def exchange(self, to: Left) -> Left:
+        """In the main thread: from now on another task runs, which has these values, or had them when it was left;
+        returns what the former has."""
         with self.lock:
-            former = self._home
-            if self._shared is None and former is not None and former() is not None:
+            home = self._home
+            if self._shared is None and home is not None and home() is not None:
                 self._install()
-            self._home = home
-            before = self._shared
-            if before is None:
+            self._home = to.home
+            values = self._shared
+            if values is None:
                 attributes = vars(self._module)
-                before = {name: attributes.get(name) for name in values}
-                attributes.update(values)
+                values = {name: attributes.get(name) for name in to.values}
+                attributes.update(to.values)
             else:
-                self._shared = values
+                self._shared = to.values
                 self._tidy()
-            return Left(before, former)
+            return Left(values, home)
 
     def home(self) -> Home:
         """In the main thread: that of the running task, for a thread that it starts.  Without the lock."""

@@ -20,9 +20,8 @@ from operator import is_
 from threading import get_ident
 from types import ModuleType
 from typing import Any, Final, Protocol
-from weakref import ref
 
-from hdphrs.contexts.apart import Current, Entries, Home, Left, Stream, function, per_thread
+from hdphrs.contexts.apart import Current, Entries, Left, Stream, function, per_thread
 
 
 class Aspect(Protocol):
@@ -68,37 +67,51 @@ class Attributes:
         """See `Aspect`."""
         with self._apart.lock:
             values = self._apart.values
-            self._base = {name: values[name] for name in self._names}
+            self._base = [values[name] for name in self._names]
 
     def set_aside(self) -> Any:
         """See `Aspect`."""
-        if get_ident() != self._thread:  # which may share what it has with those that it has started
-            former = self._apart.begin(self._base)
-            self._changed()
-            return (former,)
-        return self._exchange(self._base.copy())
+        if get_ident() == self._thread:
+            return self._turn(self._base)
+        # This thread may share what it has with those that it has started.
+        former = self._apart.begin(dict(zip(self._names, self._base, strict=True)))
+        self._changed()
+        return (former,)
 
     def put_back(self, before: Any) -> None:
         """See `Aspect`."""
-        if isinstance(before, Left):
-            self._exchange(*before)
-        else:
+        if isinstance(before, tuple):
             self._apart.end(*before)
             self._changed()
+        else:
+            self._turn(before)
 
     def clear(self) -> None:
         """See `Aspect`."""
         if get_ident() == self._thread:
-            self._exchange(self._base.copy())
+            self._turn(self._base)
         elif (own := self._apart.own()) is not None:  # else they are those of the thread's task
-            own.update(self._base)
+            own.update(zip(self._names, self._base, strict=True))
             self._changed()
 
-    def _exchange(self, values: dict[str, Any], home: ref[Home] | None = None) -> Left:
-        before = self._apart.exchange(values, home)
-        if not all(map(is_, values.values(), map(before.values.get, values))):
+    def _turn(self, to: list[Any] | Left) -> list[Any] | Left:
+        """In the main thread: another task runs from now on, which has these; what the former has."""
+        apart = self._apart
+        if type(to) is list:
+            with apart.lock:
+                values = apart.plain
+                if values is not None:
+                    before = [values.get(name) for name in self._names]
+                    if not all(map(is_, before, to)):
+                        values.update(zip(self._names, to, strict=True))
+                        self._changed()
+                    return before
+            to = Left(dict(zip(self._names, to, strict=True)))
+        assert isinstance(to, Left)
+        left = apart.exchange(to)
+        if not all(left.values.get(name) is value for name, value in to.values.items()):
             self._changed()
-        return before
+        return left
 
 
 class ThreadLocals:
