@@ -158,7 +158,9 @@ class PerThread:
             home = Home()
             self._home = known = ref(home, self._homes_without)
             self._homes[known] = None
-            while home.values is not self._shared:  # another thread may be installing, which looks at `_home` later
+            while (
+                home.values is not self._shared
+            ):  # GIL: what a thread finds of its task.  One that installs looks at `_home` later
                 home.values = self._shared
         return home
 
@@ -201,7 +203,7 @@ class PerThread:
 
     def _current(self, name: str) -> Current:
         def current() -> Any:
-            shared = self._shared
+            shared = self._shared  # GIL: what a thread finds of its task
             if shared is None:  # a stand-in that somebody has kept, or the class is about to change
                 return vars(self._module)[name]
             return self._of_thread(shared)[name]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import queue
+import selectors
+import socket
 import sys
 import threading
 import time
@@ -45,6 +48,56 @@ def test_waits_of_the_standard_library_are_known() -> None:
     assert frame_of(other.join, event.set, expected=True)
     assert frame_of(lambda: values.get(), lambda: values.put(1), expected=True)
     assert frame_of(lambda: lock.acquire(), lock.release, expected=True)
+
+
+def test_waits_on_descriptors_and_in_front_of_a_lock_are_known() -> None:
+    for kind in (selectors.DefaultSelector, selectors.SelectSelector, selectors.PollSelector):
+        here, there = socket.socketpair()
+        with kind() as selector, here, there:
+            selector.register(here, selectors.EVENT_READ)
+            assert frame_of(selector.select, lambda there=there: there.send(b"x"), expected=True)  # type: ignore[misc]
+    condition = threading.Condition()
+
+    def enter() -> None:
+        with condition:
+            pass
+
+    condition.acquire()
+    assert frame_of(enter, condition.release, expected=True)
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("concurrent.futures._base", "_create_and_install_waiters"),
+        ("concurrent.futures._base", "wait"),
+        ("threading", "Thread.start"),
+        ("queue", "Queue.put"),
+    ],
+)
+def test_functions_that_will_wait_but_do_not_yet_are_not_left(module: str, name: str) -> None:
+    """Once tasks were left anywhere in these modules, with what has been counted, or a lock that others want too."""
+    seen: list[bool] = []
+
+    def look(frame: FrameType, event: str, arg: object) -> Any:
+        if event == "line" and frame.f_code.co_qualname == name and frame.f_globals["__name__"] == module:
+            seen.append(_waits(frame))
+        return look
+
+    future: concurrent.futures.Future[int] = concurrent.futures.Future()
+    before = sys.gettrace()
+    sys.settrace(look)
+    try:
+        concurrent.futures.wait([future], timeout=0)
+        queue.Queue[int]().put(1)
+        thread = threading.Thread(target=int)
+        thread.start()
+    finally:
+        sys.settrace(before)
+    thread.join()
+    assert seen
+    assert not all(seen)
+    assert sum(seen) <= 2  # about to take a lock, or to wait
 
 
 def test_who_computes_does_not_wait() -> None:
