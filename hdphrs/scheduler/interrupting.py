@@ -122,4 +122,7 @@ def _is_wait(code: CodeType, at: int) -> bool:
         for one in instructions
         if one.opname.startswith("LOAD_") and one.positions is not None and one.positions.lineno == line
     }
-    return here.opname.startswith("CALL") and not WAITS.isdisjoint(name for name in loaded if isinstance(name, str))
+    # Python 3.11 makes a call that it has made often by PRECALL.
+    return here.opname.startswith(("CALL", "PRECALL")) and not WAITS.isdisjoint(
+        name for name in loaded if isinstance(name, str)
+    )

@@ -50,20 +50,56 @@ def test_waits_of_the_standard_library_are_known() -> None:
     assert frame_of(lambda: lock.acquire(), lock.release, expected=True)
 
 
-def test_waits_on_descriptors_and_in_front_of_a_lock_are_known() -> None:
-    for kind in (selectors.DefaultSelector, selectors.SelectSelector, selectors.PollSelector):
-        here, there = socket.socketpair()
-        with kind() as selector, here, there:
-            selector.register(here, selectors.EVENT_READ)
-            assert frame_of(selector.select, lambda there=there: there.send(b"x"), expected=True)  # type: ignore[misc]
-    condition = threading.Condition()
+def often(wait: Callable[[], object], first: Callable[[], object]) -> Callable[[], object]:
+    """A wait that Python has made often, and specialized, before it lasts."""
 
-    def enter() -> None:
+    def body() -> None:
+        for _ in range(100):
+            first()
+            wait()
+        wait()
+
+    return body
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [selectors.DefaultSelector, selectors.SelectSelector, selectors.PollSelector],
+    ids=lambda kind: kind.__name__,
+)
+def test_waits_for_descriptors_are_known_however_often_they_are_made(kind: type[selectors.BaseSelector]) -> None:
+    here, there = socket.socketpair()
+    with kind() as selector, here, there:
+        selector.register(here, selectors.EVENT_READ)
+
+        def wait() -> None:
+            selector.select()
+            here.recv(1)
+
+        def send() -> None:
+            there.send(b"x")
+
+        assert frame_of(often(wait, send), send, expected=True)
+
+
+def test_waits_for_others_are_known_however_often_they_are_made() -> None:
+    event, values, simple, condition = threading.Event(), queue.Queue[int](), queue.SimpleQueue[int](), threading.Lock()
+
+    def wait() -> None:
+        event.wait()
+        event.clear()
+
+    def take() -> None:
         with condition:
             pass
 
+    assert frame_of(often(wait, event.set), event.set, expected=True)
+    assert frame_of(often(values.get, lambda: values.put(1)), lambda: values.put(1), expected=True)
+    assert frame_of(often(lambda: simple.get(), lambda: simple.put(1)), lambda: simple.put(1), expected=True)
+    for _ in range(100):
+        take()
     condition.acquire()
-    assert frame_of(enter, condition.release, expected=True)
+    assert frame_of(take, condition.release, expected=True)
 
 
 @pytest.mark.parametrize(
