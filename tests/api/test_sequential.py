@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Iterator
 
 import pytest
 
@@ -74,9 +75,20 @@ def test_threads_of_a_task_and_of_the_program_keep_what_these_have_set(capsys: p
             time.sleep(0.0005)
         return said.tell() > before
 
-    def tick(what: str) -> None:
-        while not ended.wait(0.0005):
-            print(what, end="")
+    @contextlib.contextmanager
+    def ticking(what: str) -> Iterator[None]:
+        def tick() -> None:
+            while not ended.wait(0.0005):
+                print(what, end="")
+
+        ended = threading.Event()
+        thread = threading.Thread(target=tick)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
 
     def child(of_parent: io.StringIO) -> bool:
         with contextlib.redirect_stdout(io.StringIO()) as mine:
@@ -84,21 +96,12 @@ def test_threads_of_a_task_and_of_the_program_keep_what_these_have_set(capsys: p
             return ticks(of_parent) and ticks(of_program) and mine.getvalue() == "c"
 
     def parent() -> tuple[bool, set[str]]:
-        with contextlib.redirect_stdout(io.StringIO()) as mine:
-            threads.append(threading.Thread(target=tick, args=("t",)))
-            threads[-1].start()
+        with contextlib.redirect_stdout(io.StringIO()) as mine, ticking("t"):
             return get(spawn(child, mine)), set(mine.getvalue())
 
-    classes, ended, threads = (type(sys), type(warnings)), threading.Event(), list[threading.Thread]()
-    with contextlib.redirect_stdout(io.StringIO()) as of_program, hdphrs.sequential():
-        threads.append(threading.Thread(target=tick, args=("p",)))
-        threads[-1].start()
-        try:
-            assert get(spawn(parent)) == (True, {"t"})
-        finally:
-            ended.set()
-            for thread in threads:
-                thread.join()
-        assert set(of_program.getvalue()) == {"p"}
+    classes = type(sys), type(warnings)
+    with contextlib.redirect_stdout(io.StringIO()) as of_program, hdphrs.sequential(), ticking("p"):
+        assert get(spawn(parent)) == (True, {"t"})
+    assert set(of_program.getvalue()) == {"p"}
     assert (type(sys), type(warnings)) == classes
     assert not capsys.readouterr().out
