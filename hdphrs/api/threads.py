@@ -7,6 +7,7 @@ which is another thing in a scheduler (`scheduler/threads.py`) and in sequential
 from __future__ import annotations
 
 import _thread
+import os
 import threading
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
@@ -55,3 +56,8 @@ def _preparing(start: Callable[..., Any], prepare: Callable[[Body], Body]) -> Ca
         return start(function, *rest, **options)
 
     return start_new_thread
+
+
+def free_in_forks(lock: Any) -> None:
+    """A task may fork, and its copy start threads; whoever held a lock is not in the copy."""
+    os.register_at_fork(after_in_child=lock._at_fork_reinit)

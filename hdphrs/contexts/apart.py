@@ -10,25 +10,56 @@ find the standard streams and the filters of warnings as another process has the
 which goes on meanwhile, those that it has set.  So as long as a thread has values of its own, the module is of another
 class, whose properties look at the thread first.  Code that reads the module's dictionary (`print`, the functions of
 `warnings`) finds stand-ins there, which pass on what is done with them to the value of the calling thread.
+
+The tasks of the main thread take turns there, and the threads that one of them has started go on meanwhile.  These have
+a `Home` in common.  When such a task is left, the module gets the other class too, the task's values stay in their
+dictionary, which the home refers to, and the main thread takes another dictionary: nothing is copied, so what a thread
+sets just then is not lost.  A home lives as long as a thread that has it; without any, nothing of this is done.
+
+Readers take no lock, nor does a thread that starts, and one that ends does not wait for it: whoever holds the lock may
+be interrupted by a finaliser or a signal handler, which may wait for just that thread.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from threading import get_ident
 from types import ModuleType
 from typing import Any, Final, TypeAlias
+from weakref import ref
 
 Current: TypeAlias = Callable[[], Any]
 """What the calling thread has."""
 
 
-class _Own(threading.local):
-    """By owner, what the calling thread has for itself."""
+class Home:
+    """Of a task in the main thread, for the threads that it has started."""
+
+    __slots__ = ("__weakref__", "values")
 
     def __init__(self) -> None:
+        self.values: dict[str, Any] | None = None
+        """The task's; None as long as the module has the attributes itself, and they are the task's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a task of the main thread has while another one runs there."""
+
+    values: dict[str, Any]
+    home: ref[Home] | None = None
+
+
+class _Own(threading.local):
+    def __init__(self) -> None:
         self.values: dict[PerThread, dict[str, Any]] = {}
+        """By owner, what the calling thread has for itself."""
+        self.homes: dict[PerThread, Home] = {}
+        """And whose it has otherwise, if not those of all."""
 
 
 _own: Final = _Own()
@@ -41,23 +72,38 @@ class PerThread:
         """`stands` makes, by name of an attribute, what passes on to the value of the calling thread."""
         self.lock: Final = threading.RLock()
         """Held by who looks at several of the attributes, or changes some."""
+        self.main: int = 0
+        """The thread whose tasks have homes."""
         self._module = module
         self._stands = {name: stand for name, stand in stands.items() if name in vars(module)}
         self._shared: dict[str, Any] | None = None
-        """Those of all threads that have none of their own; None if that is all threads."""
+        """Those of the task in the main thread, and of all threads that have none of their own; None if that is all
+        threads."""
         self._threads = 0
+        """Those that have some of their own."""
+        self._homes: dict[ref[Home], None] = {}
+        """Of tasks with threads: while there are any, the module keeps its class."""
+        self._home: ref[Home] | None = None
+        """That of the task which runs in the main thread."""
         self._former: type = ModuleType
 
     @property
     def values(self) -> dict[str, Any]:
         """Where the values of the calling thread are; under the lock."""
-        if self._shared is None:
-            return vars(self._module)
-        return _own.values.get(self, self._shared)
+        shared = self._shared
+        return vars(self._module) if shared is None else self._of_thread(shared)
+
+    def _of_thread(self, shared: dict[str, Any]) -> dict[str, Any]:
+        values = _own.values.get(self)
+        if values is None and (home := _own.homes.get(self)) is not None:
+            values = home.values
+        return shared if values is None else values
 
     def own(self) -> dict[str, Any] | None:
         """What the calling thread has for itself."""
         return None if self._shared is None else _own.values.get(self)
+
+    # ---- threads that run tasks ------------------------------------------------------------------------------
 
     def begin(self, values: Mapping[str, Any]) -> dict[str, Any] | None:
         """The calling thread has these for itself from now on; returns what `end` takes."""
@@ -77,27 +123,90 @@ class PerThread:
             else:
                 _own.values[self] = former
             self._threads -= 1
-            if not self._threads and self._shared is not None:
-                # In this order: others look without the lock, and are not to find a stand-in that stands for itself.
-                vars(self._module).update(self._shared)
-                self._module.__class__ = self._former
-                self._shared = None
+            self._tidy()
+
+    # ---- the main thread, whose tasks take turns --------------------------------------------------------------
+
+    @property
+    def plain(self) -> dict[str, Any] | None:
+        """In the main thread, under the lock: where the values of the running task are, if it may be left for another
+        one by setting others there; None if some threads would find those too, or have their own."""
+        return vars(self._module) if self._shared is None and self._home is None else None
+
+    def exchange(self, to: Left) -> Left:
+        """In the main thread: from now on another task runs, which has these values, or had them when it was left;
+        returns what the former has."""
+        with self.lock:
+            home = self._home
+            if self._shared is None and home is not None and home() is not None:
+                self._install()
+            self._home = to.home
+            values = self._shared
+            if values is None:
+                attributes = vars(self._module)
+                values = {name: attributes.get(name) for name in to.values}
+                attributes.update(to.values)
+            else:
+                self._shared = to.values
+                self._tidy()
+            return Left(values, home)
+
+    def home(self) -> Home:
+        """In the main thread: that of the running task, for a thread that it starts.  Without the lock."""
+        home = None if self._home is None else self._home()
+        if home is None:
+            home = Home()
+            self._home = known = ref(home, self._homes_without)
+            self._homes[known] = None
+            while (
+                home.values is not self._shared
+            ):  # GIL: what a thread finds of its task.  One that installs looks at `_home` later
+                home.values = self._shared
+        return home
+
+    def _homes_without(self, gone: ref[Home]) -> None:
+        self._homes.pop(gone, None)
+
+    def settle(self) -> None:
+        """A thread ends, perhaps the last one that needed the other class; if the lock is not free, whoever has it next
+        sees to that."""
+        if self._shared is not None and not self._homes and self.lock.acquire(blocking=False):
+            try:
+                self._tidy()
+            finally:
+                self.lock.release()
+
+    # ---- the module's class ----------------------------------------------------------------------------------
 
     def _install(self) -> None:
         attributes = vars(self._module)
-        self._shared = {name: attributes[name] for name in self._stands if name in attributes}
+        names = [name for name in self._stands if name in attributes]
         self._former = type(self._module)
-        namespace: dict[str, Any] = {name: self._property(name) for name in self._shared}
+        namespace: dict[str, Any] = {name: self._property(name) for name in names}
         namespace["__reduce__"] = lambda module: (importlib.import_module, (module.__name__,))
-        attributes.update({name: self._stands[name](self._current(name)) for name in self._shared})
+        # In this order: other threads look without the lock.  What they set from now on waits for it.
         self._module.__class__ = type(self._former.__name__, (self._former,), namespace)
+        shared = {name: attributes[name] for name in names}
+        self._shared = shared
+        if self._home is not None and (home := self._home()) is not None:
+            home.values = shared
+        attributes.update({name: self._stands[name](self._current(name)) for name in names})
+
+    def _tidy(self) -> None:
+        """Have the module as it was, if nobody needs anything else."""
+        if self._threads or self._homes or self._shared is None:
+            return
+        # In this order, for the same reason: nobody is to find a stand-in that stands for itself.
+        vars(self._module).update(self._shared)
+        self._module.__class__ = self._former
+        self._shared = None
 
     def _current(self, name: str) -> Current:
         def current() -> Any:
-            shared = self._shared
-            if shared is None:  # a stand-in that somebody has kept
-                return getattr(self._module, name)
-            return _own.values.get(self, shared)[name]
+            shared = self._shared  # GIL: what a thread finds of its task
+            if shared is None:  # a stand-in that somebody has kept, or the class is about to change
+                return vars(self._module)[name]
+            return self._of_thread(shared)[name]
 
         return current
 
@@ -106,7 +215,11 @@ class PerThread:
 
         def store(module: ModuleType, value: object) -> None:
             with self.lock:
-                self.values[name] = value
+                values = self.values
+                former, values[name] = values.get(name), value
+            del (
+                former
+            )  # which may be the last that refers to it: not under the lock, what its finaliser does takes time
 
         return property(lambda module: current(), store)
 
@@ -119,15 +232,37 @@ def per_thread(module: ModuleType, stands: Mapping[str, Callable[[Current], Any]
 _all: Final[dict[str, PerThread]] = {}
 
 
+def _before_fork() -> None:
+    for one in _all.values():
+        one.lock.acquire()
+
+
+def _after_fork() -> None:
+    for one in _all.values():
+        one.lock.release()
+
+
+# The copy has the forking thread only: it would wait for ever for a lock that another one holds.
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+
+
 def inherited(body: Callable[..., object]) -> Callable[..., object]:
-    """The body of a thread that is about to be started, which shares what the calling one has for itself."""
-    mine = _own.values
-    if not mine:
+    """The body of a thread that is about to be started, which shares what the calling one has."""
+    mine, homes = _own.values.copy(), _own.homes.copy()
+    if not homes:
+        thread = get_ident()
+        homes = {one: one.home() for one in list(_all.values()) if one.main == thread}
+    if not mine and not homes:
         return body
 
     def run_thread(*args: Any, **kwargs: Any) -> None:
-        _own.values = mine.copy()
+        _own.values, _own.homes = mine, homes
         body(*args, **kwargs)
+        # After an exception, which is shown when this has returned, they go with the thread.
+        left = list(homes)
+        homes.clear()
+        for one in left:
+            one.settle()
 
     return run_thread
 

@@ -16,11 +16,12 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from operator import is_
 from threading import get_ident
 from types import ModuleType
 from typing import Any, Final, Protocol
 
-from hdphrs.contexts.apart import Current, Entries, Stream, function, per_thread
+from hdphrs.contexts.apart import Current, Entries, Left, Stream, function, per_thread
 
 
 class Aspect(Protocol):
@@ -59,7 +60,7 @@ class Attributes:
         self._apart = per_thread(module, stands)
         self._names = tuple(name for name in stands if name in vars(module))
         self._changed = changed
-        self._thread = get_ident()
+        self._thread = self._apart.main = get_ident()
         self.rebase()
 
     def rebase(self) -> None:
@@ -70,40 +71,47 @@ class Attributes:
 
     def set_aside(self) -> Any:
         """See `Aspect`."""
-        with self._apart.lock:
-            if get_ident() != self._thread:  # which may share what it has with those that it has started
-                former = self._apart.begin(dict(zip(self._names, self._base, strict=True)))
-                self._changed()
-                return (former,)
-            values = self._apart.values
-            before = [values.get(name) for name in self._names]
-            if not all(map(_is, before, self._base)):
-                self._set(values, self._base)
-            return before
+        if get_ident() == self._thread:
+            return self._turn(self._base)
+        # This thread may share what it has with those that it has started.
+        former = self._apart.begin(dict(zip(self._names, self._base, strict=True)))
+        self._changed()
+        return (former,)
 
     def put_back(self, before: Any) -> None:
         """See `Aspect`."""
-        with self._apart.lock:
-            if isinstance(before, tuple):
-                self._apart.end(*before)
-                self._changed()
-                return
-            values = self._apart.values
-            if not all(map(_is, before, [values.get(name) for name in self._names])):
-                self._set(values, before)
+        if isinstance(before, tuple):
+            self._apart.end(*before)
+            self._changed()
+        else:
+            self._turn(before)
 
     def clear(self) -> None:
         """See `Aspect`."""
-        if get_ident() == self._thread or self._apart.own() is not None:  # else they are those of the thread's task
-            self.put_back(self._base)
+        if get_ident() == self._thread:
+            self._turn(self._base)
+        elif (own := self._apart.own()) is not None:  # else they are those of the thread's task
+            own.update(zip(self._names, self._base, strict=True))
+            self._changed()
 
-    def _set(self, values: dict[str, Any], to: list[Any]) -> None:
-        values.update(zip(self._names, to, strict=True))
-        self._changed()
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
+    def _turn(self, to: list[Any] | Left) -> list[Any] | Left:
+        """In the main thread: another task runs from now on, which has these; what the former has."""
+        apart = self._apart
+        if type(to) is list:
+            with apart.lock:
+                values = apart.plain
+                if values is not None:
+                    before = [values.get(name) for name in self._names]
+                    if not all(map(is_, before, to)):
+                        values.update(zip(self._names, to, strict=True))
+                        self._changed()
+                    return before
+            to = Left(dict(zip(self._names, to, strict=True)))
+        assert isinstance(to, Left)
+        left = apart.exchange(to)
+        if not all(left.values.get(name) is value for name, value in to.values.items()):
+            self._changed()
+        return left
 
 
 class ThreadLocals:

@@ -65,8 +65,12 @@ class InsideFuture(Future[T]):
 
     @property
     def is_settled(self) -> bool:
-        """As `done`, for one who does not wait for it."""
-        return super().done() or (self._task._function is None and self._task.done())
+        """As `done`, for one who does not wait for it.
+
+        Nothing is received for that, unlike by `Future.done`: what comes would fill other calls, and whoever is about
+        to wait for several has counted them as pending (`wait_with`).
+        """
+        return super().done() or getattr(self._task, "_status", None) in (fast.DONE, fast.FAILED)
 
     def running(self) -> bool:
         return not self.done() and self._task._function is None

@@ -117,8 +117,17 @@ class Completer:
 
     @property
     def is_active(self) -> bool:
-        """Whether other threads may soon have something for the main one."""
-        return bool(self._wanted or self._jobs or self._threads.live)
+        """Whether other threads may soon have something for the main one.
+
+        If not, all that they have left is there: each of them is seen here until it has left what it has.
+        """
+        begun = self._threads.begun
+        if self._threads.live:
+            return True
+        with self._change:
+            if self._wanted or self._jobs or any(worker.is_busy for worker in self._workers):
+                return True
+        return self._threads.begun != begun
 
     # ---- for those who wait ----------------------------------------------------------------------------------
 
@@ -186,8 +195,8 @@ class Completer:
         self._dialogue.receive_wanted(self._wanted.__contains__)
         for future in list(self._wanted):
             if is_full(future):
-                self._wanted.pop(future, None)
                 self._waiting.wake(future)  # it may have run in place, where nobody wakes
+                self._wanted.pop(future, None)  # in this order, see `is_active`
                 self._pause_s = SLICE_PAUSE_S
         rests = self._main.rests_s() > GRACE_S
         before_s = monotonic() - (GRACE_S if rests else PATIENCE_S)

@@ -37,9 +37,11 @@ SLICE_S: Final = 5e-3
 WAITING_MODULES: Final = frozenset(
     {"threading", "selectors", "queue", "concurrent.futures._base", "trio._core._io_epoll"}
 )
-"""Whose innermost frames are waits."""
+"""Whose frames are looked through for who waits there."""
 
-WAITS: Final = frozenset({"acquire", "get", "join", "poll", "put", "recv", "select", "sleep", "wait"})
+WAITS: Final = frozenset(
+    {"__enter__", "_select", "acquire", "get", "join", "poll", "put", "recv", "select", "sleep", "wait"}
+)
 """Functions that wait, as the code calls them which is left in the middle of such a call."""
 
 
@@ -90,18 +92,19 @@ class Interrupter:
 
 
 def _waits(frame: FrameType | None) -> bool:
-    """Whether a task waits here, in code that is not ours."""
+    """Whether a task waits here, in code that is not ours.
+
+    To be in a module for waiting is not enough: `Thread.start` has a lock there that the next one wants too, and
+    `concurrent.futures.wait` has counted futures that are not to be filled before it waits.
+    """
     if frame is None:
         return False
-    is_known, caller = False, frame
-    while caller.f_globals.get("__name__") in WAITING_MODULES:
-        is_known = True
-        if caller.f_back is None:
-            break
+    caller = frame
+    while caller.f_globals.get("__name__") in WAITING_MODULES and caller.f_back is not None:
         caller = caller.f_back
     if caller.f_code.co_filename.startswith(PACKAGE):  # it may hold locks that those who go on want too
         return False
-    return is_known or _is_wait(frame.f_code, frame.f_lasti)
+    return _is_wait(frame.f_code, frame.f_lasti)
 
 
 @lru_cache(1024)
@@ -119,4 +122,7 @@ def _is_wait(code: CodeType, at: int) -> bool:
         for one in instructions
         if one.opname.startswith("LOAD_") and one.positions is not None and one.positions.lineno == line
     }
-    return here.opname.startswith("CALL") and not WAITS.isdisjoint(name for name in loaded if isinstance(name, str))
+    # Python 3.11 makes a call that it has made often by PRECALL.
+    return here.opname.startswith(("CALL", "PRECALL")) and not WAITS.isdisjoint(
+        name for name in loaded if isinstance(name, str)
+    )

@@ -23,6 +23,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from hdphrs.api import future as fast
+from hdphrs.api.threads import free_in_forks
 from hdphrs.form import OUR_FILES
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Notice:
         """From now on, in this process, in which no task has run."""
         from hdphrs.contexts.aspects import filters, streams
 
+        free_in_forks(self._lock)
         self._base = {"streams": streams(), "filters": filters()}
         _Sys.on_stream = self.streams
         sys.__class__ = _Sys

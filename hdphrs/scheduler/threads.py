@@ -21,12 +21,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
 
 from hdphrs.api import future as fast
 from hdphrs.api.future import Future, Here
-from hdphrs.api.threads import FIRST_THREAD, Body, on_start
+from hdphrs.api.threads import FIRST_THREAD, Body, free_in_forks, on_start
 from hdphrs.errors import UsageError
 from hdphrs.scheduler.notice import notice
 
@@ -136,15 +137,18 @@ class Threads:
         """`has_ended` tells whether a task that has begun has."""
         self.live: int = 0
         """How many threads of tasks there are."""
+        self.begun: int = 0
+        """And how many there have been, those included."""
         self._has_ended = has_ended
         self._lock = threading.Lock()
-        self._started: dict[Future[Any], int] = {}
-        """By task, how many threads it has started."""
+        self._started: dict[Future[Any], Iterator[int]] = {}
+        """By task, the number of the next thread that it starts."""
 
     def install(self) -> None:
         """In the main thread: from now on threads belong to the task that starts them."""
         _main[0] = get_ident()
         on_start(self._prepare)
+        free_in_forks(self._lock)
 
     def of_callbacks(self, future: Future[Any]) -> Future[Any] | None:
         """Who spawns in the callbacks of a child's future."""
@@ -157,6 +161,7 @@ class Threads:
         notice.threads()
         _own.is_known, _own.task = True, task
         with self._lock:
+            self.begun += 1
             self.live += 1
             fast.here.__class__ = ThreadedHere
         try:
@@ -173,6 +178,7 @@ class Threads:
         task = fast.here.task
         if task is None:
             return body
+        notice.threads()  # before the task may be left for another one
         identity = self._identity(task)
 
         def run_thread(*args: Any, **kwargs: Any) -> None:
@@ -182,10 +188,10 @@ class Threads:
         return run_thread
 
     def _identity(self, task: Future[Any]) -> Identity:
-        with self._lock:
-            if len(self._started) > REMEMBERED_MAX:
-                for one in [one for one in self._started if not isinstance(one, Identity) and self._has_ended(one)]:
-                    del self._started[one]
-            number = self._started.get(task, 0)
-            self._started[task] = number + 1
+        """Without the lock: a finaliser, which may start a thread too, can come in between."""
+        if len(self._started) > REMEMBERED_MAX:
+            for one in list(self._started):
+                if not isinstance(one, Identity) and self._has_ended(one):
+                    self._started.pop(one, None)
+        number = next(self._started.setdefault(task, count()))  # GIL: counting the threads of a task
         return Identity(task, task, FIRST_THREAD + number, self._has_ended)

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+
 import pytest
 
 import hdphrs
@@ -57,3 +65,43 @@ def test_the_paper_spellings_are_the_same_objects() -> None:
     assert hdphrs.spawnAt is hdphrs.spawn_at
     assert hdphrs.allNodes is hdphrs.all_nodes
     assert hdphrs.myNode is hdphrs.my_node
+
+
+def test_threads_of_a_task_and_of_the_program_keep_what_these_have_set(capsys: pytest.CaptureFixture[str]) -> None:
+    def ticks(said: io.StringIO) -> bool:
+        """Whether somebody writes there soon."""
+        end_s, before = time.monotonic() + 30, said.tell()
+        while said.tell() == before and time.monotonic() < end_s:
+            time.sleep(0.0005)
+        return said.tell() > before
+
+    @contextlib.contextmanager
+    def ticking(what: str) -> Iterator[None]:
+        def tick() -> None:
+            while not ended.wait(0.0005):
+                print(what, end="")
+
+        ended = threading.Event()
+        thread = threading.Thread(target=tick)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def child(of_parent: io.StringIO) -> bool:
+        with contextlib.redirect_stdout(io.StringIO()) as mine:
+            print("c", end="")
+            return ticks(of_parent) and ticks(of_program) and mine.getvalue() == "c"
+
+    def parent() -> tuple[bool, set[str]]:
+        with contextlib.redirect_stdout(io.StringIO()) as mine, ticking("t"):
+            return get(spawn(child, mine)), set(mine.getvalue())
+
+    classes = type(sys), type(warnings)
+    with contextlib.redirect_stdout(io.StringIO()) as of_program, hdphrs.sequential(), ticking("p"):
+        assert get(spawn(parent)) == (True, {"t"})
+    assert set(of_program.getvalue()) == {"p"}
+    assert (type(sys), type(warnings)) == classes
+    assert not capsys.readouterr().out

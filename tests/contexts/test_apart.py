@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
+import queue
 import sys
 import threading
 import types
@@ -14,7 +16,7 @@ from typing import Any
 import pytest
 
 from hdphrs.api.threads import on_start
-from hdphrs.contexts.apart import Entries, PerThread, Stream, function, per_thread
+from hdphrs.contexts.apart import Entries, PerThread, Stream, function, inherited, per_thread
 from hdphrs.contexts.aspects import Aspect, Aspects, filters, streams
 
 
@@ -223,3 +225,202 @@ def test_clearing_in_a_thread_that_has_nothing_of_its_own_changes_nothing(
     monkeypatch.setattr(sys, "stdout", mine)
     in_thread(one.clear)
     assert sys.stdout is mine
+
+
+# ---- threads of the main thread's tasks ------------------------------------------------------------------------------
+
+
+class Thread:
+    """One that answers questions."""
+
+    def __init__(self) -> None:
+        self._asked: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
+        self._said: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._answer)
+        self._thread.start()
+
+    def _answer(self) -> None:
+        while (question := self._asked.get()) is not None:
+            self._said.put(question())
+
+    def __call__(self, question: Callable[[], Any]) -> Any:
+        self._asked.put(question)
+        return self._said.get(timeout=30)
+
+    def end(self) -> None:
+        self._asked.put(None)
+        self._thread.join()
+
+
+@pytest.fixture
+def classes() -> Iterator[tuple[type, type]]:
+    """Of the modules, which are these again at the end."""
+    before = type(sys), type(warnings)
+    yield before
+    assert (type(sys), type(warnings)) == before
+
+
+@pytest.mark.usefixtures("inheriting")
+def test_threads_of_the_main_threads_task_have_what_it_has_while_another_runs(
+    mine: io.StringIO, monkeypatch: pytest.MonkeyPatch, classes: tuple[type, type]
+) -> None:
+    base, all_, theirs = sys.stdout, both(), io.StringIO()
+
+    def child() -> tuple[bool, bool]:
+        before = all_.set_aside()
+        is_base = sys.stdout is base
+        all_.put_back(before)
+        return is_base, sys.stdout is mine
+
+    monkeypatch.setattr(sys, "stdout", mine)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)
+        of_main = warnings.filters
+        thread = Thread()
+        assert (type(sys), type(warnings)) == classes  # nothing is paid for a thread alone
+        before = all_.set_aside()
+        sys.stdout = theirs  # another task's
+        assert thread(lambda: (sys.stdout is mine, warnings.filters is of_main)) == (True, True)
+        assert thread(lambda: in_thread(lambda: sys.stdout is mine))
+        assert thread(child) == (True, True)
+        thread(lambda: print("a thread's"))
+        nested = all_.set_aside()  # and another one, of whose threads there are none
+        assert thread(lambda: sys.stdout is mine)
+        assert sys.stdout is base
+        all_.put_back(nested)
+        assert sys.stdout is theirs
+        thread(lambda: setattr(sys, "stderr", mine))
+        assert sys.stderr is not mine
+        stderr = sys.stderr
+        all_.put_back(before)
+        assert (sys.stdout, sys.stderr, warnings.filters) == (mine, mine, of_main)
+        assert thread(lambda: (sys.stdout is mine, warnings.filters is of_main)) == (True, True)
+        sys.stderr = stderr
+        thread.end()
+        assert (type(sys), type(warnings)) == classes
+        all_.put_back(all_.set_aside())
+        assert (type(sys), type(warnings)) == classes
+    assert (mine.getvalue(), theirs.getvalue()) == ("a thread's\n", "")
+
+
+@pytest.mark.usefixtures("inheriting", "classes")
+def test_tasks_within_each_other_have_threads_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    all_, streams_, threads, left = both(), [io.StringIO() for _ in range(3)], [], []
+    for stream in streams_:
+        monkeypatch.setattr(sys, "stdout", stream)
+        threads.append(Thread())
+        left.append(all_.set_aside())
+
+    def see() -> list[int]:
+        return [streams_.index(thread(lambda: sys.stdout)) for thread in threads]
+
+    assert see() == [0, 1, 2]
+    for k in (2, 1, 0):
+        all_.put_back(left[k])
+        assert see() == [0, 1, 2]
+        assert sys.stdout is streams_[k]
+        streams_[k] = sys.stdout = io.StringIO()
+        assert see() == [0, 1, 2]
+    for thread in threads:
+        thread.end()
+
+
+@pytest.mark.usefixtures("inheriting", "classes")
+@pytest.mark.parametrize("how", ["ended", "cleared"])
+def test_thread_that_outlives_its_task_has_what_that_had_last(mine: io.StringIO, how: str) -> None:
+    base, all_ = sys.stdout, both()
+    before = all_.set_aside()
+    sys.stdout = mine
+    thread = Thread()
+    if how == "ended":
+        all_.put_back(before)
+    else:
+        all_.clear()
+    assert sys.stdout is base
+    assert thread(lambda: sys.stdout) is mine
+    own = all_.set_aside()
+    assert thread(lambda: sys.stdout) is mine
+    all_.put_back(own)
+    thread.end()
+
+
+@pytest.mark.usefixtures("inheriting", "classes")
+def test_thread_that_cannot_be_started_leaves_nothing() -> None:
+    all_, one = both(), per_thread(sys, {})
+    body = inherited(print)
+    home = one._home and one._home()
+    assert home is one.home()
+    del home
+    before = all_.set_aside()
+    assert one._homes
+    del body
+    assert not one._homes
+    all_.put_back(before)
+
+
+@pytest.mark.usefixtures("inheriting", "classes")
+def test_threads_start_look_and_end_while_another_has_the_lock(
+    mine: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be in a finaliser that waits for them."""
+    all_ = both()
+    monkeypatch.setattr(sys, "stdout", mine)
+    first = Thread()
+    before = all_.set_aside()
+    with per_thread(sys, {}).lock, per_thread(warnings, {}).lock:
+        assert first(lambda: sys.stdout is mine)
+        second = Thread()
+        assert second(lambda: sys.stdout is not mine)
+        second.end()
+        first.end()
+    all_.put_back(before)  # the class has stayed until now
+
+
+@pytest.mark.usefixtures("inheriting", "classes")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_copy_of_the_process_has_the_lock_free() -> None:
+    both()
+    lock, held, go_on = per_thread(sys, {}).lock, threading.Event(), threading.Event()
+
+    def hold() -> None:
+        for _ in range(2000):
+            with lock:
+                held.set()
+        go_on.wait()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    for _ in range(5):
+        pid = os.fork()
+        if not pid:
+            os._exit(0 if lock.acquire(timeout=20) else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    go_on.set()
+    holder.join()
+
+
+@pytest.mark.usefixtures("inheriting", "classes")
+def test_what_a_thread_sets_while_tasks_take_turns_is_not_lost() -> None:
+    all_, rounds = both(), 300
+    before = all_.set_aside()
+    seen: list[bool] = []
+
+    def body() -> None:
+        for _ in range(rounds):
+            stream = sys.stdout = io.StringIO()
+            seen.append(sys.stdout is stream)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        thread = threading.Thread(target=body)
+        thread.start()
+        while thread.is_alive():
+            other = all_.set_aside()
+            all_.put_back(other)
+        thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+        all_.put_back(before)
+    assert seen == [True] * rounds

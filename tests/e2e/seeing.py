@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -434,9 +434,8 @@ def label_of(_: int) -> str:
     return label()
 
 
-def main() -> None:
+def main(scenarios: Iterable[Callable[[Run], Any]]) -> None:
     ways = [way for way in sys.argv[1:] if way in WAYS]
-    scenarios = SCENARIOS if "--no-signals" in sys.argv else SCENARIOS + SIGNALS
     seen = {f"{one.__name__} {way}": hdphrs.run(outcome, one, way) for way in ways for one in scenarios}
     if "program" in sys.argv:
         seen["program"] = of_the_program()
@@ -444,4 +443,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(SCENARIOS if "--no-signals" in sys.argv else SCENARIOS + SIGNALS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +14,9 @@ import pytest
 
 from tests.e2e.harness import DEADLINE_S, Cluster
 from tests.e2e.seeing import SCENARIOS, SIGNALS
+from tests.e2e.seeing_threads import SCENARIOS as OF_THREADS
 
-PROGRAM = Path(__file__).with_name("seeing.py")
+FOLDER = Path(__file__).parent
 
 PRECISE = "0.3333333333333333333333333333"
 
@@ -39,6 +41,13 @@ RIGHT: dict[str, Any] = {
     "stack_of_contexts": [["a", "b", "0.333"], "none"],
     "nested": [180, PRECISE],
     "two_generations": [["ab", "ab"], "a"],
+    "prints_of_a_thread": [[["0", "child"], True], True, True],
+    "prints_of_threads_of_nested_tasks": [["2", "child"], True, ["1", "child"], True, ["0", "child"], True],
+    "warnings_in_a_thread": [["goes on", "raises"], "raises", False],
+    "threads_of_a_pool": [False, True],
+    "logs_in_a_thread": [["child's"], ["mine"]],
+    "thread_that_outlives_its_task": "parent\n",
+    "what_a_thread_sets": [True, True],
     "handlers": [True, True],
     "alarm": ["late", "unharmed"],
 }
@@ -59,11 +68,12 @@ MODES = {
 
 
 @functools.cache
-def seen(mode: str) -> dict[str, Any]:
-    """What the program's tasks have seen."""
+def seen(mode: str, program: str = "seeing.py") -> dict[str, Any]:
+    """What a program's tasks have seen."""
     options, ways = MODES[mode]
-    command = [sys.executable, "-m", "hdphrs", "run", *options, str(PROGRAM), *ways]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    command = [sys.executable, "-m", "hdphrs", "run", *options, str(FOLDER / program), *ways]
+    env = os.environ | {"PYTHONPATH": str(FOLDER.parents[1])}
+    run = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False, env=env)
     assert run.returncode == 0, run.stderr
     assert "not shown" not in run.stdout
     found: dict[str, Any] = json.loads(run.stdout.splitlines()[-2])
@@ -82,6 +92,12 @@ CASES = [
 @pytest.mark.parametrize(("mode", "way", "scenario"), CASES)
 def test_what_tasks_see_does_not_depend_on_who_runs_them(mode: str, way: str, scenario: str) -> None:
     assert seen(mode)[f"{scenario} {way}"] == RIGHT[scenario]
+
+
+@pytest.mark.parametrize("scenario", [scenario.__name__ for scenario in OF_THREADS])
+@pytest.mark.parametrize(("mode", "way"), dict.fromkeys((mode, way) for mode, way, _ in CASES))
+def test_what_threads_of_tasks_see_is_what_their_task_has(mode: str, way: str, scenario: str) -> None:
+    assert seen(mode, "seeing_threads.py")[f"{scenario} {way}"] == RIGHT[scenario]
 
 
 @pytest.mark.parametrize("mode", ["in turns", "sequential"])

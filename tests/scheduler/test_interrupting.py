@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import queue
+import selectors
+import socket
 import sys
 import threading
 import time
@@ -45,6 +48,92 @@ def test_waits_of_the_standard_library_are_known() -> None:
     assert frame_of(other.join, event.set, expected=True)
     assert frame_of(lambda: values.get(), lambda: values.put(1), expected=True)
     assert frame_of(lambda: lock.acquire(), lock.release, expected=True)
+
+
+def often(wait: Callable[[], object], first: Callable[[], object]) -> Callable[[], object]:
+    """A wait that Python has made often, and specialized, before it lasts."""
+
+    def body() -> None:
+        for _ in range(100):
+            first()
+            wait()
+        wait()
+
+    return body
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [selectors.DefaultSelector, selectors.SelectSelector, selectors.PollSelector],
+    ids=lambda kind: kind.__name__,
+)
+def test_waits_for_descriptors_are_known_however_often_they_are_made(kind: type[selectors.BaseSelector]) -> None:
+    here, there = socket.socketpair()
+    with kind() as selector, here, there:
+        selector.register(here, selectors.EVENT_READ)
+
+        def wait() -> None:
+            selector.select()
+            here.recv(1)
+
+        def send() -> None:
+            there.send(b"x")
+
+        assert frame_of(often(wait, send), send, expected=True)
+
+
+def test_waits_for_others_are_known_however_often_they_are_made() -> None:
+    event, values, simple, condition = threading.Event(), queue.Queue[int](), queue.SimpleQueue[int](), threading.Lock()
+
+    def wait() -> None:
+        event.wait()
+        event.clear()
+
+    def take() -> None:
+        with condition:
+            pass
+
+    assert frame_of(often(wait, event.set), event.set, expected=True)
+    assert frame_of(often(values.get, lambda: values.put(1)), lambda: values.put(1), expected=True)
+    assert frame_of(often(lambda: simple.get(), lambda: simple.put(1)), lambda: simple.put(1), expected=True)
+    for _ in range(100):
+        take()
+    condition.acquire()
+    assert frame_of(take, condition.release, expected=True)
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("concurrent.futures._base", "_create_and_install_waiters"),
+        ("concurrent.futures._base", "wait"),
+        ("threading", "Thread.start"),
+        ("queue", "Queue.put"),
+    ],
+)
+def test_functions_that_will_wait_but_do_not_yet_are_not_left(module: str, name: str) -> None:
+    """Once tasks were left anywhere in these modules, with what has been counted, or a lock that others want too."""
+    seen: list[bool] = []
+
+    def look(frame: FrameType, event: str, arg: object) -> Any:
+        if event == "line" and frame.f_code.co_qualname == name and frame.f_globals["__name__"] == module:
+            seen.append(_waits(frame))
+        return look
+
+    future: concurrent.futures.Future[int] = concurrent.futures.Future()
+    before = sys.gettrace()
+    sys.settrace(look)
+    try:
+        concurrent.futures.wait([future], timeout=0)
+        queue.Queue[int]().put(1)
+        thread = threading.Thread(target=int)
+        thread.start()
+    finally:
+        sys.settrace(before)
+    thread.join()
+    assert seen
+    assert not all(seen)
+    assert sum(seen) <= 2  # about to take a lock, or to wait
 
 
 def test_who_computes_does_not_wait() -> None:

@@ -15,7 +15,7 @@ from hdphrs.api.threads import FIRST_THREAD
 from hdphrs.errors import UsageError
 from hdphrs.protocol.paths import child_path
 from hdphrs.scheduler.assigned import is_below, path_of
-from hdphrs.scheduler.threads import ENDED, ThreadedHere, Threads
+from hdphrs.scheduler.threads import ENDED, REMEMBERED_MAX, ThreadedHere, Threads
 from tests.scheduler.test_export import assigned
 
 ended: list[object] = []
@@ -136,6 +136,27 @@ def test_thread_whose_task_has_ended_is_refused(threads: Threads) -> None:
 
     in_thread(body)
     assert said == [ENDED, ENDED]
+
+
+def test_thread_that_is_started_while_another_one_is_numbered_has_its_own_number(
+    threads: Threads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a finaliser, for instance; once it waited for ever for the lock that its own thread had."""
+    paths: list[bytes] = []
+
+    def body() -> None:
+        paths.append(path_of(spawn(abs, -1)))
+
+    def starts_another(task: object) -> bool:
+        monkeypatch.setattr(threads, "_has_ended", lambda task: False)
+        in_thread(body)
+        return False
+
+    for n in range(REMEMBERED_MAX + 1):
+        threads._identity(assigned(n))
+    monkeypatch.setattr(threads, "_has_ended", starts_another)
+    in_thread(body)
+    assert len(set(paths)) == 2
 
 
 def test_thread_that_no_task_starts_and_our_own_belong_to_nobody(threads: Threads) -> None:
