@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 PROGRAM = """
-import gc, os, sys, threading, time
+import gc, os, resource, sys, threading, time
 import hdphrs
 
 MB = 1 << 20
@@ -87,6 +87,9 @@ elif how == "as_completed":
         assert len(hdphrs.get(done)) == 4 * MB
         del done
         futures.append(hdphrs.spawn(make, index))
+elif how == "items":
+    assert sum(hdphrs.par_map(size, (bytes(20 * MB) for _ in range(24)))) == 480 * MB
+    PEAK[0] = max(PEAK[0], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 else:
     assert hdphrs.get(hdphrs.spawn(globals()[how], 24)) == 480 * MB
 print(PEAK[0])
@@ -100,6 +103,7 @@ print(PEAK[0])
         ("place", 320),
         ("place_in_a_thread", 320),
         ("spawn", 320),
+        ("items", 320),
         ("place_and_cancel", 320),
         ("results", 40),
         ("as_completed", 40),
