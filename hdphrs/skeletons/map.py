@@ -49,7 +49,7 @@ class Map(Skeleton):
 
         Args:
             function: idempotent; may spawn tasks itself (`parMapM`).
-            items: travel with their task.  An iterator is asked for the next one when the last one's task is made, which
+            items: travel with their task.  An iterator is asked for the next when the task of the last is made, which
                 in a program waits while too many large ones are under way.
             more: iterables that `function` takes further arguments from, as with `map`: it is called with the first
                 items of all, then with the second ones, and so on, until the shortest is at its end.

@@ -100,23 +100,24 @@ class Late(NamedTuple):
 class Load:
     """Large payloads that peers have not acknowledged, of all sessions of a node together."""
 
-    def __init__(self) -> None:
+    def __init__(self, bytes_max: int = LOAD_BYTES_MAX) -> None:
         self.bytes: int = 0
+        self.bytes_max: int = bytes_max
         self.is_full: bool = False
-        """There was more than `LOAD_BYTES_MAX`, and since then never less than half of that."""
+        """There was more than `bytes_max`, and since then never less than half of that."""
         self.has_lightened: bool = False
         """It has been full, and is no more, since somebody has looked."""
 
     def add(self, size: int) -> None:
         """So much more waits."""
         self.bytes += size
-        if self.bytes > LOAD_BYTES_MAX:
+        if self.bytes > self.bytes_max:
             self.is_full = True
 
     def lighten(self, size: int) -> None:
         """So much has been acknowledged, or its session has ended."""
         self.bytes -= size
-        if self.is_full and self.bytes <= LOAD_BYTES_MAX // 2:
+        if self.is_full and self.bytes <= self.bytes_max // 2:
             self.is_full = False
             self.has_lightened = True
 

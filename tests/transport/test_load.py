@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hdphrs.protocol.messages import Code
-from hdphrs.protocol.tasks import NodeId
-from hdphrs.transport import session
+from hdphrs.protocol.tasks import NodeId, Payload
 from hdphrs.transport.interface import Lightened
 from hdphrs.transport.session import Load, Session
 from hdphrs.wire.bulk import BULK_BYTES_MIN, bulk_of
@@ -16,8 +14,11 @@ from tests.transport.support import cluster, numbered, run
 from tests.transport.test_session import End, exchange, reconnect, write
 
 SIZE = 2 * BULK_BYTES_MIN
-LARGE = bulk_of(bytes(SIZE))
 ONE = NodeId(1)
+
+
+def large() -> Payload:
+    return bulk_of(bytes(SIZE))
 
 
 def loaded(load: Load) -> End:
@@ -27,9 +28,8 @@ def loaded(load: Load) -> End:
     return end
 
 
-def test_it_is_full_above_its_bound_until_half_of_that_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "LOAD_BYTES_MAX", 100)
-    load = Load()
+def test_it_is_full_above_its_bound_until_half_of_that_has_gone() -> None:
+    load = Load(100)
     load.add(100)
     assert not load.is_full
     load.add(1)
@@ -52,8 +52,8 @@ def test_small_messages_are_not_counted() -> None:
 def test_large_payloads_count_until_they_are_acknowledged_by_their_peers() -> None:
     load = Load()
     first, second, other = loaded(load), loaded(load), End()
-    first.session.push([LARGE, LARGE])
-    second.session.push([LARGE])
+    first.session.push([large(), large()])
+    second.session.push([large()])
     assert load.bytes == 3 * SIZE
     while (batch := first.session.batch()) != b"":
         other.under_way += batch
@@ -66,8 +66,8 @@ def test_large_payloads_count_until_they_are_acknowledged_by_their_peers() -> No
 def test_what_was_for_a_peer_that_is_fenced_counts_no_more() -> None:
     load = Load()
     end = loaded(load)
-    end.session.push([LARGE])
-    end.session.push([LARGE])
+    end.session.push([large()])
+    end.session.push([large()])
     end.session.end()
     end.session.end()
     assert load.bytes == 0
@@ -82,7 +82,7 @@ def test_connection_breaks_anywhere_then_nothing_is_left_over_at_the_end(script:
             case "small":
                 end.session.push(["x"])
             case "large":
-                end.session.push([LARGE])
+                end.session.push([large()])
             case "write":
                 write(end, other)
             case "take":
@@ -96,15 +96,14 @@ def test_connection_breaks_anywhere_then_nothing_is_left_over_at_the_end(script:
     assert load.bytes == 0
 
 
-def test_a_node_is_told_when_its_peers_have_acknowledged_what_was_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "LOAD_BYTES_MAX", SIZE)
-
+def test_a_node_is_told_when_its_peers_have_acknowledged_what_was_too_much() -> None:
     async def main() -> None:
         async with cluster() as c:
             root, new = await c.pair()
-            root.transport.send(ONE, Code(b"d" * 16, LARGE))
+            root.transport._load.bytes_max = SIZE
+            root.transport.send(ONE, Code(b"d" * 16, large()))
             assert not root.transport.is_crowded
-            root.transport.send(ONE, Code(b"d" * 16, LARGE))
+            root.transport.send(ONE, Code(b"d" * 16, large()))
             assert root.transport.is_crowded
             await new.inbox.message()
             await new.inbox.message()
@@ -117,13 +116,12 @@ def test_a_node_is_told_when_its_peers_have_acknowledged_what_was_too_much(monke
     run(main)
 
 
-def test_a_node_is_crowded_no_more_when_the_peer_is_fenced_for_whom_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "LOAD_BYTES_MAX", SIZE - 1)
-
+def test_a_node_is_crowded_no_more_when_the_peer_is_fenced_for_whom_it_was() -> None:
     async def main() -> None:
         async with cluster() as c:
             root, _ = await c.pair()
-            root.transport.send(ONE, Code(b"d" * 16, LARGE))
+            root.transport._load.bytes_max = SIZE - 1
+            root.transport.send(ONE, Code(b"d" * 16, large()))
             assert root.transport.is_crowded
             root.transport.fence(ONE)
             assert not root.transport.is_crowded
