@@ -96,9 +96,11 @@ class _Arrivals:
         state.port.unwatch(future, self._calls.pop(future))
 
     def close(self) -> None:
-        """Nobody waits for the others any more."""
+        """Nobody waits for the others any more; this keeps none of them, whose results may be large."""
         for future, call in self._calls.items():
             state.port.unwatch(future, call)
+        self._calls.clear()  # they refer to this, and this to them
+        self.full.clear()
 
     def _arrive(self, future: Future[Any]) -> None:
         self.full.append(future)

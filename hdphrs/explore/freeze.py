@@ -138,6 +138,7 @@ ROLES: dict[str, tuple[type, _Role]] = {
                 "_up": codec(dict[Origin, _Scheduler]),
                 "_hungry": codec(dict[Origin, None]),
                 "_blame": codec(dict[bytes, tuple[Crash, ...]]),
+                "is_crowded": ATOM,
             },
             frozenset({"_config", "_pool", "_is_wanted"}),
         ),

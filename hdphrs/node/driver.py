@@ -14,7 +14,7 @@ import trio
 from hdphrs.console import say
 from hdphrs.node.books import Work
 from hdphrs.protocol import effects as fx
-from hdphrs.protocol.events import Event, Kept, Leave, Received, Suspected, Tick
+from hdphrs.protocol.events import Crowded, Event, Kept, Leave, Received, Suspected, Tick
 from hdphrs.protocol.messages import Keep, Message, Term
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.paths import first_index
@@ -31,7 +31,7 @@ from hdphrs.protocol.tasks import (
     Spark,
     TaskRef,
 )
-from hdphrs.transport.interface import Fenced, Noted, Said, Told, Transport, TransportEvent
+from hdphrs.transport.interface import Fenced, Lightened, Noted, Said, Told, Transport, TransportEvent
 from hdphrs.wire import local
 from hdphrs.wire.items import pack_outcome
 
@@ -147,6 +147,8 @@ class Driver:
         self._armed_s: float | None = None
         self._rearm = trio.Event()
         self._in_turn = False
+        self._is_crowded = False
+        """What the core knows of the links."""
         self._roster = (0, 0)
         self._here = here
         self._places = {ROOT: root}
@@ -176,6 +178,8 @@ class Driver:
             self._schedulers.tell(event.topic, event.rank, event.find)
         elif isinstance(event, Said):
             self._on_said(event.lost, event.bundle)
+        elif isinstance(event, Lightened):
+            self.handle([])
         elif isinstance(event, Fenced):
             self.root_gone.set()  # it has ruled
             self.end(fx.Halt("it was declared dead while it was stopped or cut off", rejoin=not self.is_leaving))
@@ -211,6 +215,9 @@ class Driver:
             self.tell_nodes()
             if program is not None:
                 program.flush()
+        if transport is not None and transport.is_crowded is not self._is_crowded:
+            self._is_crowded = transport.is_crowded
+            self.handle([Crowded(self._is_crowded)])
         schedulers.flush()  # what was posted without an event, too
         if not self._stirred.is_set() and core.schedulers.busy:
             self._stirred.set()

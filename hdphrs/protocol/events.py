@@ -155,6 +155,14 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
+class Crowded:
+    """More waits for the links to other nodes than is to be kept in memory, or not any more: until then nothing new is
+    begun here whose results would wait, too.  What has begun goes on, and so does what others ask for."""
+
+    is_crowded: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time has passed; see `Node.next_deadline`."""
 
@@ -183,4 +191,5 @@ Event = (
     | Cancelled
     | Begun
     | Released
+    | Crowded
 )

@@ -272,6 +272,11 @@ class Node:
                 assert self.me != ROOT, "the root cannot leave"
                 self.thief.stop()
                 return self.leaving.begin(grace_s, now)
+            case ev.Crowded(is_crowded):
+                if self.me is not None:
+                    self.schedulers.is_crowded = is_crowded
+                    self.fairness.stir()
+                return []
             case ev.Tick():
                 self._count("stale", self.thief.expire(now))
                 return [*self.victim.expire(now), *self.unwanted.end_overdue(now)]

@@ -56,16 +56,18 @@ class Schedulers:
         """In the order in which they asked."""
         self._blame: dict[bytes, tuple[Crash, ...]] = {}
         """By path; the oldest are forgotten."""
+        self.is_crowded: bool = False
+        """Nobody gets anything: what it would come to could not leave this node soon (`events.Crowded`)."""
 
     @property
     def hungry(self) -> bool:
-        """Whether somebody waits for work."""
-        return bool(self._hungry)
+        """Whether somebody waits for work, and may have some."""
+        return bool(self._hungry) and not self.is_crowded
 
     @property
     def next_fed(self) -> Origin | None:
         """Who of the hungry gets something first."""
-        return next(reversed(self._hungry), None)
+        return None if self.is_crowded else next(reversed(self._hungry), None)
 
     @property
     def busy(self) -> bool:
@@ -163,7 +165,7 @@ class Schedulers:
         """
         most = self._config.share_max
         busy = [(origin, one) for origin, one in self._up.items() if one.held and len(one.beside) < most]
-        if not busy:
+        if not busy or self.is_crowded:
             return None
         served = Counter([call_of(spark.task.path) for one in self._up.values() for spark in one.held.values()])
         fewest = min(served.values()) if len(served) > 1 else 0

@@ -23,6 +23,7 @@ from hdphrs.protocol.pieces import check_of
 from hdphrs.protocol.tasks import FAIR, KEEN, NodeId, Outcome, Task
 from hdphrs.scheduler.assigned import Assigned, is_below, path_of, root_of
 from hdphrs.scheduler.away import Away, Gatherer, Taken
+from hdphrs.scheduler.held import Held
 from hdphrs.scheduler.note import plain
 from hdphrs.scheduler.pace import EXPORT_MAX, Pace
 from hdphrs.scheduler.reuse import Later, fill
@@ -68,6 +69,7 @@ class Exporter:
         self._ledger = ledger
         self._slots = itertools.count()
         self._away: dict[int, Away] = {}
+        self.held: Held = Held(roster)
         self._gatherer = Gatherer(book, roster, reliable=reliable, refuses=ledger or explain)
         self._exclusive = threading.RLock()
         """Held while user code pickles, which may, oddly but lawfully, spawn and get: the same thread passes."""
@@ -79,6 +81,10 @@ class Exporter:
             most = self.pace.allow()
             if most == 0:
                 return
+            if self.held.is_full:
+                self.pace.pause()
+                self.on_rest()
+                return
             most *= self._gatherer.room()  # pickles a function that is new, which is no part of what each export takes
             began_s = thread_time()
             slots = self._give(_take_old(most), together=True)
@@ -86,6 +92,8 @@ class Exporter:
                 self._line.demand = self._line.wanted
             elif slots:
                 self.pace.left(slots, thread_time() - began_s)
+                if self.held.is_full:
+                    self.pace.pause()
                 self.pace.forget(slot for slot in slots if slot not in self._away)  # the other thread has opened them
                 if self.pace.rest_until_s:
                     self.on_rest()
@@ -107,36 +115,46 @@ class Exporter:
         with self._exclusive:
             function = take(future)
             if function is not None:
-                self._give([(future, plain(function))])
+                self._give([(future, function)])
 
     def came_back(self, slot: int, cost_s: float) -> None:
         """An outcome has been read, not yet delivered; it may be said twice."""
+        self.held.drop(slot)
         if self.pace.came_back(slot, cost_s):
             self.on_rest()
 
-    def export_marked(self) -> None:
-        """Give the spark that has just been made to the node if its task must not share its parent's process."""
+    def export_marked(self) -> bool:
+        """Give the spark that has just been made to the node if its task must not share its parent's process; whether
+        it must not."""
         try:
             function = fast.sparks[-1]._function
         except IndexError:  # the helper thread has taken it
-            return
+            return False
         options = None if function is None else options_of(plain(function))
-        if options is not None and options.stealable:
-            self.export_youngest()
+        if options is None or not options.stealable:
+            return False
+        self.export_youngest()
+        return True
 
     def _give(self, taken: Taken, *, together: bool = False) -> list[int] | None:
-        """The slots of what has left, of small sparks several `together`; None if the node was told nothing."""
+        """The slots of what has left, of small sparks several `together`; None if the node was told nothing.
+
+        What is given `together`, on demand, stays here if enough is away.
+        """
         returned: list[list[Any]] = []
         own: Taken = []
         for future, function in taken:
             if not isinstance(future, Assigned):
-                own.append((future, function))
+                own.append((future, plain(function)))
             elif (item := future.give_back()) is not None:
                 returned.append(item)
         exported: list[list[Any]] = []
         slots: list[int] = []
         units = self._gatherer.gather(own, len(fast.sparks) + len(own)) if together else _alone(own)
         for away, function in units:
+            if together and self.held.is_full:
+                _put_back(taken)
+                break
             task = away.task or self._encode_lone(away.futures[0], function)
             if task is not None:
                 slots.append(self._send_away(away, task))
@@ -210,6 +228,10 @@ class Exporter:
             digest, chance = code[0], self._book.chance
             return lambda path: check_of(digest, dump_arguments("", args, {}, chance))
 
+    def large_away(self) -> list[Future[Any]]:
+        """A future of each task that is away with large arguments."""
+        return [away.futures[0] for slot in self.held if (away := self._away.get(slot)) is not None]
+
     def finish(self) -> None:
         """Wait until no export is under way: what it has taken has a status then."""
         with self._exclusive:
@@ -223,6 +245,7 @@ class Exporter:
             nothing if it was cancelled meanwhile.
         """
         away = self._away.pop(slot, None)
+        self.held.drop(slot)
         self.pace.forget((slot,))  # when it was read, the other thread was perhaps about to say that it has left
         if away is None:
             return None, []
@@ -296,6 +319,8 @@ class Exporter:
     def _forget(self, slots: list[int]) -> None:
         """Nobody waits for these any more."""
         self.pace.forget(slots)
+        for slot in slots:
+            self.held.drop(slot)
         self._tell([local.CANCEL, slots])
 
     def _encode(
@@ -338,6 +363,7 @@ class Exporter:
         if away.calls is None:
             away.label = label(Reading.VALUE, task.path, task.name)
         self._away[slot] = away
+        self.held.add(slot, len(task.payload))
         for future in away.futures:
             future._content = slot
             future._status = AWAY
@@ -346,6 +372,14 @@ class Exporter:
 
 def _memo(wish: Wish, key: bytes) -> bytes:
     return (KEEN if wish is Wish.ALWAYS else FAIR) + key
+
+
+def _put_back(taken: Taken) -> None:
+    """Those of the oldest sparks that were taken and have not left are what they were."""
+    for future, function in reversed(taken):
+        if not isinstance(future, Assigned) and not hasattr(future, "_status"):
+            future._function = function
+            fast.sparks.appendleft(future)
 
 
 def _alone(taken: Taken) -> Iterator[tuple[Away, Callable[..., Any]]]:
@@ -377,7 +411,7 @@ def _take_old(most: int) -> Taken:
         function = take(future)
         if function is not None:
             own += not isinstance(future, Assigned)
-            taken.append((future, plain(function)))
+            taken.append((future, function))
     return taken
 
 
@@ -393,7 +427,7 @@ def _take_stealable(futures: Iterable[Future[Any]], wanted: int, most: int) -> T
         options = None if function is None else options_of(plain(function))
         if function is not None and (options is None or options.stealable) and take(future) is not None:
             own += not isinstance(future, Assigned)
-            taken.append((future, plain(function)))
+            taken.append((future, function))
     return taken
 
 
@@ -422,6 +456,6 @@ def _take_new() -> Taken:
             break
         function = take(future)
         if function is not None:
-            taken.append((future, plain(function)))
+            taken.append((future, function))
     taken.reverse()
     return taken

@@ -122,6 +122,10 @@ class Pace:
         for slot in slots:
             self._out.pop(slot, None)
 
+    def pause(self) -> None:
+        """Enough is away (`held.py`): rest until something comes back, or for a while."""
+        self.rest_until_s = max(self.rest_until_s, self._clock() + REST_S_MAX)
+
     def _rest(self, now_s: float, took_s: float) -> None:
         """Longer than before, unless nobody has been hungry for a while."""
         before_s = self._rest_s if now_s < self._rested_s + REST_S_MAX else 0.0

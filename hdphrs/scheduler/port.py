@@ -37,6 +37,9 @@ from hdphrs.wire.page import Line, Reading, label
 
 T = TypeVar("T")
 
+ROOM_S = 0.1
+"""How often a task that waits for room looks again: what is away may come to its end unseen, if it is cancelled."""
+
 
 class TaskPort:
     """That of one scheduler."""
@@ -96,6 +99,8 @@ class TaskPort:
         path = child_path(path_of(parent), parent._spawned)
         future = self._finished_before(path, function, args)
         if future is None:
+            if self._exporter.held.is_full:
+                self._wait_for_room()
             priority = root_of(parent).assigned.spark.task.priority
             future = self._exporter.place(node, function, args, path, supervised, priority)
             future._parent = parent
@@ -168,6 +173,8 @@ class TaskPort:
         self._stopper.check()
         if not hasattr(future, "_status"):
             self._exporter.finish()  # the helper thread may have taken it a moment ago
+            if future._function is not None:  # and have put it back
+                return fast.get(future)
             check_spawned(future)
         if getattr(future, "_status", None) is AWAY:
             self._dialogue.receive(block=False)
@@ -229,8 +236,7 @@ class TaskPort:
                 future = fast.sparks[-1]
                 if root.reuse.meet(future, root):
                     self._exporter.export_youngest()
-        if use.begun:
-            self._exporter.export_marked()
+        has_left = use.begun and self._exporter.export_marked()
         if self._noter is not None and self._noter.on:
             with suppress(IndexError):
                 self._noter.time(fast.sparks[-1])
@@ -239,12 +245,32 @@ class TaskPort:
                 self._strands.wrap(fast.sparks[-1])
         if root.careful:
             self._exporter.export_new()
+            has_left = True
         elif self._line.demand:
             if not self._exporter.pace.is_resting:
                 self._dialogue.receive(block=False)
             self._exporter.export()
+        if has_left and self._exporter.held.is_full:
+            self._wait_for_room()  # at the end: the youngest spark is another one then
         if self._timers.calls or self._turn.is_over:
-            self._turn.give_way()  # at the end: the youngest spark is another one then
+            self._turn.give_way()  # as well
+
+    def _wait_for_room(self) -> None:
+        """The running task wants to send large arguments away, and enough are: wait until half of them are done with.
+
+        The scheduler goes on meanwhile, with what it has been handed too.
+        """
+        bell = self.bell()
+        ring = bell.ring
+        watched = self._exporter.large_away()
+        try:
+            for future in watched:
+                self.watch(future, ring)
+            while self._exporter.held.is_half_full:
+                bell.wait(ROOM_S)
+        finally:
+            for future in watched:
+                self.unwatch(future, ring)
 
     def _export_for_thread(self) -> None:
         """As `export`, for a thread of a task: the youngest spark of all need not be its own."""

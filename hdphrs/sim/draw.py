@@ -119,6 +119,8 @@ class Draw:
     stalls: int
     """Node processes stopped for a while, some with their schedulers."""
     root_stalls: int
+    crowds: int
+    """Nodes for whose links too much waits, for a while."""
     long_pct: int
     """Of cuts and stalls, those that outlast the detection."""
     returns: int
@@ -258,6 +260,7 @@ _DRAWN: dict[str, Chooser] = {
     "isolations": _sometimes(30, _between(1, 2)),
     "stalls": _sometimes(40, _between(1, 4)),
     "root_stalls": _sometimes(15, _between(1, 2)),
+    "crowds": _sometimes(30, _one_of(1, 2, 8)),
     "long_pct": _one_of(0, 50, 50, 100),
     "returns": _one_of(0, 1, 1),
     "joins": _sometimes(40, _between(1, 3)),

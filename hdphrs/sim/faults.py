@@ -90,6 +90,7 @@ class Faults:
             (drawn.isolations, self._isolate),
             (drawn.stalls, self._stall),
             (drawn.root_stalls, self._stall_root),
+            (drawn.crowds, self._crowd),
         ):
             for _ in range(count):
                 at_ns, for_ns = self._chance.randrange(self._horizon_ns), self._duration_ns()
@@ -254,6 +255,17 @@ class Faults:
         if self._cluster.root.up:
             self._world.tally("root stalls")
             self._stop(self._cluster.root, for_ns)
+
+    def _crowd(self, for_ns: int) -> None:
+        """Of the nodes, the root too."""
+        host = self._chance.choice([self._cluster.root, *self._cluster.others()])
+        if host.up:
+            self._world.tally("crowds")
+            host.when_running(host.feed, ev.Crowded(True))
+            self._world.post(for_ns, self._clear, host)
+
+    def _clear(self, host: Host) -> None:
+        host.when_running(host.feed, ev.Crowded(False))
 
     def _stop(self, host: Host, for_ns: int) -> None:
         self._world.note(host.node, "stopped")

@@ -111,7 +111,7 @@ class Host:
                 send(self, effect.to, effect.message)
             else:
                 carry_out[type(effect)](effect)
-        if kind is ev.Received or effects or kind is ev.Tick:
+        if kind is ev.Received or effects or kind is ev.Tick or kind is ev.Crowded:
             if self.core.roster != self._roster:
                 self._tell_nodes()
             self._arm()

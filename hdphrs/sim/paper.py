@@ -47,6 +47,7 @@ QUIET = dict.fromkeys(
             "isolations",
             "stalls",
             "root_stalls",
+            "crowds",
             "long_pct",
             "returns",
             "joins",

@@ -34,7 +34,7 @@ WANTED: dict[str, tuple[str, ...]] = {
             "readers killed",
         ),
         *("cuts", "one-way cuts", "isolations", "stalls", "root stalls", "joins", "repeats", "overtakings"),
-        "cancels",
+        *("cancels", "crowds"),
     ),
     "what came of it": (
         *(

@@ -18,9 +18,10 @@ R = TypeVar("R")
 
 
 def collect(futures: Iterable[Future[R]]) -> list[R]:
-    """Start all, then get all, in order."""
-    started = list(futures)
+    """Start all, then get all, in order; if one cannot be started, those that were are cancelled."""
+    started: list[Future[R]] = []
     try:
+        started.extend(futures)
         return [get(future) for future in started]
     except BaseException:
         give_up(started)

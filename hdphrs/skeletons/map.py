@@ -49,7 +49,8 @@ class Map(Skeleton):
 
         Args:
             function: idempotent; may spawn tasks itself (`parMapM`).
-            items: travel with their task.
+            items: travel with their task.  An iterator is asked for the next when the task of the last is made, which
+                in a program waits while too many large ones are under way.
             more: iterables that `function` takes further arguments from, as with `map`: it is called with the first
                 items of all, then with the second ones, and so on, until the shortest is at its end.
             strict: whether it is a mistake if one of them is longer than another.
@@ -64,7 +65,8 @@ class Map(Skeleton):
         """
         check_callable(self.name, function=function)
         function, rows = side_by_side(self.name, function, items, more, strict)
-        return collect(self.schedule(function, list(rows)))
+        # One by one, for what makes large items then waits while enough of them wait to be sent (decision 54).
+        return collect(self.schedule(function, list(rows) if strict else rows))
 
 
 class MapChunked(Skeleton):

@@ -51,7 +51,12 @@ class Said:
     bundle: bytes
 
 
-TransportEvent = Received | Suspected | Arrived | Fenced | Noted | Told | Said
+@dataclass(frozen=True, slots=True)
+class Lightened:
+    """Peers have acknowledged so much that `Transport.is_crowded` has ended."""
+
+
+TransportEvent = Received | Suspected | Arrived | Fenced | Noted | Told | Said | Lightened
 
 Deliver = Callable[[TransportEvent], None]
 """Takes one event into the driver's inbox, at once and without blocking, in the order of the calls.  What it
@@ -83,6 +88,11 @@ class Transport(Protocol):
     All methods but `join`, `flush`, `serve` and `aclose` are synchronous and never block.
     """
 
+    @property
+    def is_crowded(self) -> bool:
+        """Whether so much is queued, and not yet acknowledged, that no more should be made which would wait too.
+        Changes with `send` and `fence`; or else `Lightened` is delivered."""
+
     async def serve(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run until `aclose`; to be started with `await nursery.start(transport.serve)` before anything
         else."""
@@ -91,7 +101,7 @@ class Transport(Protocol):
         """Queue a message.  Lost if `to` is fenced; kept if `to` is not known yet, until `connect` or
         `fence`.
 
-        What is queued, and not yet acknowledged, stays in memory without bound.
+        What is queued, and not yet acknowledged, stays in memory; see `is_crowded`.
 
         Raises:
             MessageTooLargeError: the message is larger than `FRAME_BYTES_MAX`; nothing has been queued.

@@ -191,6 +191,8 @@ class MemoryNetwork:
 class MemoryTransport:
     """See `Transport`.  Made by `MemoryNetwork.transport`."""
 
+    is_crowded: bool = False
+
     def __init__(self, network: MemoryNetwork, deliver: Deliver, port: int) -> None:
         self.port = port
         self._network = network

@@ -30,9 +30,9 @@ from hdphrs.transport.greeting import (
     pack_greeting,
     unpack_answer,
 )
-from hdphrs.transport.interface import Deliver, Fenced, Noted, Said, Told, Watch
+from hdphrs.transport.interface import Deliver, Fenced, Lightened, Noted, Said, Told, Watch
 from hdphrs.transport.link import Link
-from hdphrs.transport.session import Session
+from hdphrs.transport.session import Load, Session
 from hdphrs.transport.streams import FrameStream, Lost, connect, dial
 from hdphrs.transport.tls import TlsContexts
 from hdphrs.wire.codec import pack_message
@@ -58,6 +58,8 @@ class Surroundings:
     watch: Watch
     unwritten: set[Link]
     """Those whose task that writes has something to do."""
+    load: Load
+    """What waits for all peers together."""
 
 
 class Peer:
@@ -69,7 +71,7 @@ class Peer:
 
     def __init__(self, node: NodeId, around: Surroundings, fenced_by: Callable[[Fenced], None]) -> None:
         self.node = node
-        self.session: Session = Session(self._on_note, self._on_told, self._on_said)
+        self.session: Session = Session(self._on_note, self._on_told, self._on_said, around.load)
         self.address: tuple[str, int] | None = None
         self.expected: trio.Event = trio.Event()
         """Set when the driver has told us about it, with `connect` or `admit`; or has fenced it."""
@@ -141,6 +143,7 @@ class Peer:
         self._around.detector.forget(self.node)
         self._keeper.cancel()
         self.drop_link()
+        self.session.end()
         self._proceed()
 
     def drop_link(self) -> None:
@@ -155,6 +158,14 @@ class Peer:
         self._around.detector.heard(self.node, self._now())
         if self._waiting is not None:
             self._proceed()
+
+    def _on_bytes(self) -> None:
+        """Something of it has been taken in, acknowledgements perhaps."""
+        self.hear()
+        load = self._around.load
+        if load.has_lightened:
+            load.has_lightened = False
+            self._around.deliver(Lightened())
 
     async def progress(self) -> None:
         """Wait until something of it has arrived, or it is fenced."""
@@ -190,7 +201,7 @@ class Peer:
             return False
         around = self._around
         link = self.link = Link(
-            stream, self.session, self._on_message, self.hear, around.hear_out, around.watch, around.unwritten
+            stream, self.session, self._on_message, self._on_bytes, around.hear_out, around.watch, around.unwritten
         )
         self.hear()
         try:

@@ -69,6 +69,11 @@ send.  This and the heartbeats bound what the sender keeps."""
 SAID_BYTES_MAX: Final = 4 << 20
 """What tasks have said that waits for the connection; what comes then is dropped, and counted."""
 
+LOAD_BYTES_MAX: Final = 256 << 20
+"""Large payloads that are queued for other nodes and not acknowledged; a node that has more begins nothing new until
+half of them have left.  As many as a program may spawn ahead (`hdphrs/program/calls.py`): it is what the fastest link
+carries in the tenth of a second for which the cores may then have nothing to do."""
+
 BATCH_BYTES: Final = 1 << 18
 """A batch is closed when it has grown to this size."""
 
@@ -92,6 +97,31 @@ class Late(NamedTuple):
     bulks: tuple[Bulk, ...]
 
 
+class Load:
+    """Large payloads that peers have not acknowledged, of all sessions of a node together."""
+
+    def __init__(self, bytes_max: int = LOAD_BYTES_MAX) -> None:
+        self.bytes: int = 0
+        self.bytes_max: int = bytes_max
+        self.is_full: bool = False
+        """There was more than `bytes_max`, and since then never less than half of that."""
+        self.has_lightened: bool = False
+        """It has been full, and is no more, since somebody has looked."""
+
+    def add(self, size: int) -> None:
+        """So much more waits."""
+        self.bytes += size
+        if self.bytes > self.bytes_max:
+            self.is_full = True
+
+    def lighten(self, size: int) -> None:
+        """So much has been acknowledged, or its session has ended."""
+        self.bytes -= size
+        if self.is_full and self.bytes <= self.bytes_max // 2:
+            self.is_full = False
+            self.has_lightened = True
+
+
 class Session:
     """One end of a pair of nodes."""
 
@@ -100,8 +130,18 @@ class Session:
         on_note: Callable[[tuple[float, ...]], None] = lambda seconds: None,
         on_told: Callable[[bytes, float, bytes], None] = lambda topic, rank, find: None,
         on_said: Callable[[int, bytes], None] = lambda lost, bundle: None,
+        load: Load | None = None,
     ) -> None:
-        """`on_note` takes what the peer notes, `on_told` what its tasks have found, `on_said` what they say."""
+        """
+        Args:
+            on_note: takes what the peer notes.
+            on_told: what its tasks have found.
+            on_said: what they say.
+            load: counts the large payloads that wait for this peer, and for others.
+        """
+        self._load = load or Load()
+        self._own_load = 0
+        """What this session has added to it."""
         self._on_note = on_note
         self._on_told = on_told
         self._told: dict[bytes, tuple[float, bytes]] = {}
@@ -176,6 +216,10 @@ class Session:
                 return
         bulks: list[Bulk] = []
         _frame_with(message, _NUMBER_MAX, bulks)
+        if bulks:
+            size = sum(map(len, bulks))
+            self._own_load += size
+            self._load.add(size)
         self._late.append(Late(message, tuple(bulks)))
         if not self._late[0].bulks:  # it may hold a bulk, and has none
             self._go_on()
@@ -385,13 +429,24 @@ class Session:
             raise ProtocolError(f"it acknowledges message {seq}, and {self._pushed} were sent")
         kept = self._kept
         first = self._pushed - len(self._unsent) - len(kept) + 1
+        size = 0
         while kept and first <= seq:
-            kept.popleft()
+            if bulks := kept.popleft().bulks:
+                size += sum(map(len, bulks))
             first += 1
         while self._unsent and first <= seq:  # the peer had it, of a connection that broke
-            if self._unsent.popleft().bulks:
+            if bulks := self._unsent.popleft().bulks:
+                size += sum(map(len, bulks))
                 self._begin_bulks()  # another one is the first now
             first += 1
+        if size:
+            self._own_load -= size
+            self._load.lighten(size)
+
+    def end(self) -> None:
+        """Nothing of what waits will be sent any more."""
+        self._load.lighten(self._own_load)
+        self._own_load = 0
 
     def _begin_bulks(self) -> None:
         self._bulks_written = self._bytes_written = 0

@@ -37,6 +37,7 @@ from hdphrs.transport.greeting import (
 from hdphrs.transport.interface import Deliver, Fenced, Watch, watch
 from hdphrs.transport.listener import Listener, is_loopback
 from hdphrs.transport.peer import RETRY_MAX_S, RETRY_MIN_S, Peer, Surroundings
+from hdphrs.transport.session import Load
 from hdphrs.transport.streams import HANDSHAKE_S_MAX, FrameStream, Lost, dial
 from hdphrs.transport.tls import TlsContexts
 from hdphrs.wire.sockets import address_of
@@ -92,7 +93,10 @@ class TcpTransport:
         self._me = node
         self._heartbeat_s = detect_after_s / HEARTBEATS_IN_DETECTION
         self._detector = Detector(detect_after_s, late_s_max=self._heartbeat_s)
-        self._around = Surroundings(secret, tls, deliver, self._detector, detect_after_s, self._hear_out, watch, set())
+        self._load = Load()
+        self._around = Surroundings(
+            secret, tls, deliver, self._detector, detect_after_s, self._hear_out, watch, set(), self._load
+        )
         self._peers: dict[NodeId, Peer] = {}
         self._fenced: set[NodeId] = set()
         self._holds = 0
@@ -106,6 +110,11 @@ class TcpTransport:
             self._identified.set()
         self._nursery: trio.Nursery | None = None
         self._stopped = trio.Event()
+
+    @property
+    def is_crowded(self) -> bool:
+        """See `Transport.is_crowded`."""
+        return self._load.is_full
 
     @property
     def port(self) -> int:

@@ -60,6 +60,7 @@ EVENTS: Final[dict[int, type[ev.Event]]] = {
     16: ev.Cancelled,
     17: ev.Begun,
     18: ev.Released,
+    19: ev.Crowded,
 }
 
 EFFECTS: Final[dict[int, type[fx.Effect]]] = {

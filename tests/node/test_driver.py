@@ -13,12 +13,14 @@ import trio.testing
 from hdphrs.config import CoreConfig
 from hdphrs.node.books import Work
 from hdphrs.node.driver import WORK_S, Driver
+from hdphrs.protocol import effects as fx
 from hdphrs.protocol import events as ev
+from hdphrs.protocol import messages as msg
 from hdphrs.protocol.effects import Effect
 from hdphrs.protocol.leaving import Leaving
 from hdphrs.protocol.node import Node
 from hdphrs.protocol.tasks import PROGRAM, NodeId, Origin, Spark, Task, TaskRef
-from hdphrs.transport.interface import Transport
+from hdphrs.transport.interface import Lightened, Transport
 from tests.node.virtual import VirtualCrew
 
 FIRST, SECOND = Origin(1), Origin(2)
@@ -37,6 +39,8 @@ class Deaf(VirtualCrew):
 
 class Steps(VirtualCrew):
     """A crew and a transport that note what they are told, and when."""
+
+    is_crowded = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -214,3 +218,30 @@ def test_what_an_event_has_said_leaves_before_the_core_is_asked_about_the_next_o
         *("SchedulerUp", "flush", "Hungry", "flush"),
         "flush",
     ]
+
+
+class Loaded(Steps):
+    """A transport for which a message is too much, until it is said that it has left."""
+
+    def send(self, to: NodeId, message: object) -> None:
+        self.is_crowded = True
+
+
+def test_the_core_hears_in_time_when_too_much_waits_for_the_links_and_when_it_has_left() -> None:
+    loaded, events = Loaded(), list[ev.Event]()
+
+    def feed(event: ev.Event, now: float) -> list[Effect]:
+        events.append(event)
+        return [fx.Send(NodeId(1), msg.Term())] if event == ev.Terminate() else []
+
+    async def main() -> None:
+        driver = Driver(Node.root(CoreConfig(), lambda n: 0), loaded, feed=feed)
+        driver.attach_transport(cast(Transport, loaded))
+        driver.handle([ev.Tick(), ev.Terminate(), ev.Tick()])
+        driver.hear(Lightened())
+        loaded.is_crowded = False
+        driver.hear(Lightened())
+        driver.hear(Lightened())
+
+    trio.run(main)
+    assert events == [ev.Tick(), ev.Terminate(), ev.Tick(), ev.Crowded(True), ev.Crowded(False)]
