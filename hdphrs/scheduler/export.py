@@ -98,6 +98,14 @@ class Exporter:
                 if self.pace.rest_until_s:
                     self.on_rest()
 
+    def give_back(self, but: int) -> None:
+        """Return the tasks that the node has handed over, and that nobody has begun, but for so many of the newest
+        sparks."""
+        if not isinstance(_oldest(), Assigned):  # which are older than what was made here, unless that was before
+            return
+        with self._exclusive:
+            self._give(_take_unbegun(but))
+
     def export_new(self) -> None:
         """Give all new sparks of a task that runs carefully."""
         with self._exclusive:
@@ -411,6 +419,31 @@ def _take_old(most: int) -> Taken:
         function = take(future)
         if function is not None:
             own += not isinstance(future, Assigned)
+            taken.append((future, function))
+    return taken
+
+
+def _oldest() -> Future[Any] | None:
+    try:
+        return fast.sparks[0]
+    except IndexError:
+        return None
+
+
+def _take_unbegun(but: int) -> Taken:
+    """The oldest sparks, as long as they are tasks that the node has handed over, and of which nothing has begun; so
+    many of the newest stay in any case."""
+    taken: Taken = []
+    while len(fast.sparks) > but and isinstance(oldest := _oldest(), Assigned) and not oldest.has_begun:
+        try:
+            future = fast.sparks.popleft()
+        except IndexError:  # the last one went to the main thread meanwhile
+            break
+        if future is not oldest:  # that one did, and there are others
+            fast.sparks.appendleft(future)
+            break
+        function = take(future)
+        if function is not None:
             taken.append((future, function))
     return taken
 

@@ -8,6 +8,7 @@ little before it is, the next tasks are here when the last one ends (decision 29
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from time import perf_counter
 
 from hdphrs.protocol.tasks import Task
@@ -26,6 +27,11 @@ while one waits for the node."""
 
 LEFT_S = 3e-3
 """What has come too early goes back to somebody hungry unless that takes about as long as what runs here."""
+
+OVERDUE_S = 0.1
+OVERDUE_TIMES = 4
+"""What runs is overdue when it has taken this long, and so many times what the last one of its kind took.  What waits
+behind it goes back to the node then, which may run it elsewhere, or beside it."""
 
 FEW = 1
 """Tasks that wait at most."""
@@ -53,6 +59,8 @@ class Habits:
         self._clock = clock
         self._until_s = 0.0
         """When what runs is expected to end."""
+        self._overdue_s = inf
+        """When it is overdue."""
         self.room: int = ROOM_FIRST
         """How many tasks are wanted at a time."""
         self._took_s: dict[_Kind, float] = {}
@@ -64,11 +72,16 @@ class Habits:
         """This task begins; how long the last of its kind has taken, 0 if nobody knows."""
         took_s = self._took_s.get(_kind(task), 0.0)
         self._until_s = now_s + took_s
+        self._overdue_s = now_s + max(OVERDUE_S, OVERDUE_TIMES * took_s)
         return took_s
 
     def goes_on(self) -> bool:
         """In the helper thread: whether what runs is expected to take some time yet."""
         return self._until_s - self._clock() > LEFT_S
+
+    def is_overdue(self) -> bool:
+        """In the helper thread: whether no task has begun for much longer than the last one was expected to take."""
+        return self._clock() > self._overdue_s
 
     def make_room(self, for_s: float) -> None:
         """A task has taken so long."""

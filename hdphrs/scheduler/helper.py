@@ -41,6 +41,8 @@ from hdphrs.wire.page import LOOK, SPEAK, Line
 class Turn(Protocol):
     """What is needed of that (`turn.py`, which imports this)."""
 
+    @property
+    def owed(self) -> int: ...
     def end(self) -> bool: ...
     def interrupt(self) -> None: ...
 
@@ -217,6 +219,8 @@ class Helper:
         if stuck := self._stopper.stuck():
             self._mail.tell(*stuck)
         self._bundles.look()
+        if self._habits.is_overdue():
+            self._send_all_back()
         if self._results_are_due or self._bundles.have_news or self._voice:
             self._flush()
 
@@ -243,11 +247,20 @@ class Helper:
             if self._rhythm.quiet_s() >= SOON_S or (self._habits.goes_on() and self._somebody_idles()):
                 self._send_back()
 
-    def _send_back(self) -> None:
-        """What the main thread has asked for too early (decision 29)."""
-        sparks = [local.spark_of(spark) for _, spark in self._mail.take_back()]
+    def _send_back(self, *, urgent: bool = True) -> None:
+        """What the main thread has asked for too early (decision 29); also what is to run next, if that is `urgent`."""
+        sparks = [local.spark_of(spark) for _, spark in self._mail.take_back(urgent=urgent)]
         if sparks:
             self._mail.tell([local.RETURN, [[list(spark.ref), spark.replica] for spark in sparks]])
+
+    def _send_all_back(self) -> None:
+        """What runs takes much longer than was expected, so what waits here for its end goes back, though nobody has
+        asked for it: only the node knows whether a call of the program's waits for that, and has no core."""
+        if self._line.mail:
+            self._read_mail()
+        self._exporter.give_back(but=self._turn.owed)
+        if self._mail.holds_tasks:
+            self._send_back(urgent=False)
 
     def _read_mail(self) -> None:
         """Stop what has been cancelled, hear what tasks have cost, send again what comes back; the main thread gets it

@@ -18,6 +18,9 @@ from hdphrs.wire import local
 from hdphrs.wire.local import Link
 from hdphrs.wire.page import Line
 
+PLAIN_START = 2
+"""A START is longer whose tasks are to begin before anything else."""
+
 SETTLE_S = 2e-3
 """How long a node may take for what it has read."""
 
@@ -101,12 +104,20 @@ class Mail:
         """In the helper thread: whether it has read of tasks, and the main one has not."""
         return any(message[0] == local.START and message[1] for message in self._read)
 
-    def take_back(self) -> list[list[Any]]:
-        """In the helper thread: the items of START that the main thread has not read; it finds a START with none."""
+    def take_back(self, *, urgent: bool) -> list[list[Any]]:
+        """In the helper thread: the items of START that the main thread has not read; it finds a START with none.
+
+        Args:
+            urgent: also those that are to begin before anything else.
+        """
         if not self._reading.acquire(blocking=False):
             return []
         try:
-            started = [message for message in self._read if message[0] == local.START]
+            started = [
+                message
+                for message in self._read
+                if message[0] == local.START and (urgent or len(message) == PLAIN_START)
+            ]
             items = [item for message in started for item in message[1]]
             for message in started:
                 message[1] = []

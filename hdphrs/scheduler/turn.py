@@ -76,6 +76,11 @@ class Turn:
         """Whether the caller is in the thread that runs the tasks."""
         return threading.get_ident() == self._thread
 
+    @property
+    def owed(self) -> int:
+        """How many of the newest sparks begin before whatever is ready."""
+        return self._dialogue.first
+
     def enter(self, root: Assigned | None, account: Account | None, at_s: float | None = None) -> None:
         """From now on a stack runs that has this root, or none; or since a moment ago, by `perf_counter`."""
         if root is None and self.root is not None:

@@ -38,7 +38,7 @@ T = TypeVar("T")
 SUFFIX: Final = ".trace"
 """How the files are called."""
 
-FORM: Final = 12
+FORM: Final = 13
 """Raised with every change of what a trace's bytes mean."""
 
 EVENTS: Final[dict[int, type[ev.Event]]] = {

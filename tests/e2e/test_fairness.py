@@ -63,3 +63,41 @@ def test_short_calls_are_answered_while_recursive_ones_have_all_cores(tmp_path: 
         [sys.executable, "service.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     )
     assert (ran.returncode, ran.stdout) == (0, "True True\n"), ran.stderr
+
+
+BEHIND = """
+import itertools, os
+import hdphrs
+
+def count(n):
+    return sum(hdphrs.get(future) for future in [hdphrs.spawn(abs, 1) for _ in range(n)])
+
+def until(path):
+    while not os.path.exists(path):
+        count(3)
+    return "done"
+
+def square(n):
+    return n * n
+
+def answered(order, end):
+    calls = [hdphrs.spawn(until, end) if each == "u" else hdphrs.spawn(square, 7) for each in order]
+    try:
+        return hdphrs.get(calls[order.index("s")], timeout=60)
+    finally:
+        open(end, "x").close()
+        assert [hdphrs.get(each) for each in calls] == ["done" if each == "u" else 49 for each in order]
+
+if __name__ == "__main__":
+    orders = ["us", "us", "us", "uusu", "uus", "suu", "uuuus", "usuuu", "uuusuu"]
+    print([answered(order, os.path.abspath(str(number))) for number, order in enumerate(orders)])
+"""
+
+
+def test_what_was_handed_over_to_wait_behind_an_endless_call_is_run_all_the_same(tmp_path: Path) -> None:
+    """The last call of its kind was short, so its scheduler asks for more before this one ends, which it never does."""
+    (tmp_path / "behind.py").write_text(BEHIND)
+    ran = subprocess.run(
+        [sys.executable, "behind.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (ran.returncode, ran.stdout) == (0, f"{[49] * 9}\n"), ran.stderr

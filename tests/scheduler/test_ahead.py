@@ -11,7 +11,19 @@ import pytest
 from hdphrs import get, spawn
 from hdphrs.protocol.tasks import Task
 from hdphrs.scheduler.answers import GATHERED_MAX, LATE_S, LONG_S, WAIT_S, Answers
-from hdphrs.scheduler.habits import AHEAD_S, FEW, LEFT_S, ROOM_FIRST, ROOM_MAX, ROOM_MIN, ROOM_S, SOON_S, Habits
+from hdphrs.scheduler.habits import (
+    AHEAD_S,
+    FEW,
+    LEFT_S,
+    OVERDUE_S,
+    OVERDUE_TIMES,
+    ROOM_FIRST,
+    ROOM_MAX,
+    ROOM_MIN,
+    ROOM_S,
+    SOON_S,
+    Habits,
+)
 from hdphrs.wire import local
 from tests.scheduler.test_process import FakeNode
 
@@ -58,6 +70,23 @@ def test_what_runs_is_expected_to_go_on_for_as_long_as_the_last_of_its_kind_has(
     assert not habits.goes_on()
     assert habits.begin(OTHER, now_s[0]) == 0.0
     assert not habits.goes_on()
+
+
+def test_what_runs_is_overdue_when_it_takes_much_longer_than_the_last_of_its_kind() -> None:
+    now_s = [100.0]
+    habits = Habits(lambda: now_s[0])
+    assert not habits.is_overdue(), "nothing runs"
+    habits.begin(TASK, now_s[0])
+    now_s[0] += OVERDUE_S * 0.99
+    assert not habits.is_overdue()
+    now_s[0] += OVERDUE_S * 0.02
+    assert habits.is_overdue(), "nobody knows how long it takes"
+    habits.learn(TASK, OVERDUE_S, 0)
+    habits.begin(TASK, now_s[0])
+    now_s[0] += OVERDUE_TIMES * OVERDUE_S * 0.99
+    assert not habits.is_overdue()
+    now_s[0] += OVERDUE_TIMES * OVERDUE_S * 0.02
+    assert habits.is_overdue()
 
 
 def test_there_is_room_for_what_can_be_run_in_a_while_and_always_for_one_that_waits() -> None:

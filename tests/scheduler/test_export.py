@@ -119,6 +119,23 @@ def test_handed_over_tasks_that_wait_are_given_back_whatever_own_sparks_are_wort
     assert len(returned) == 5
 
 
+def test_what_waits_behind_a_late_task_is_given_back_but_for_what_is_next_and_what_was_made_here(desk: Desk) -> None:
+    fast.sparks.extend([assigned(serial) for serial in range(1, 4)])
+    spawn(len, ())
+    fast.sparks.append(assigned(4))
+    desk.exporter.give_back(but=1)
+    ((kind, returned),) = desk.told
+    assert kind == local.RETURN
+    assert [slot for (_, _, slot), _ in returned] == [1, 2, 3]
+    desk.told = []
+    desk.exporter.give_back(but=1)
+    assert (desk.told, len(fast.sparks)) == ([], 2)
+    fast.sparks.clear()
+    fast.sparks.append(assigned(5))
+    desk.exporter.give_back(but=1)
+    assert (desk.told, len(fast.sparks)) == ([], 1), "it is to run before anything else"
+
+
 def test_what_is_back_before_it_is_known_to_have_left_is_not_waited_for(desk: Desk) -> None:
     """Else it would be the oldest one out for ever, so that everything would seem to take long."""
     desk.reads_ahead = True

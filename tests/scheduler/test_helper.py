@@ -14,7 +14,7 @@ import pytest
 from hdphrs.api import future as fast
 from hdphrs.protocol.tasks import Task
 from hdphrs.scheduler.answers import LATE_S, Answers
-from hdphrs.scheduler.habits import Habits
+from hdphrs.scheduler.habits import OVERDUE_TIMES, Habits
 from hdphrs.scheduler.helper import TICK_S, Helper
 from hdphrs.scheduler.links import Links
 from hdphrs.wire.page import Page
@@ -83,6 +83,7 @@ class Turn:
     def __init__(self) -> None:
         self.others_wait = False
         self.interrupted = 0
+        self.owed = 0
 
     def end(self) -> bool:
         return self.others_wait
@@ -164,6 +165,23 @@ def test_if_nothing_waits_it_comes_more_and_more_rarely(bench: Bench) -> None:
     assert not bench.flushed
 
 
+def test_what_waits_for_the_end_of_a_late_task_goes_back_though_nobody_asks(bench: Bench) -> None:
+    given: list[int] = []
+    bench.exporter.give_back = lambda but: given.append(but)
+    bench.exporter.export = lambda: None
+    bench.turn.owed = 2
+    bench.habits.learn(TASK, 0.5, 0)
+    bench.habits.begin(TASK, bench.now_s)
+    helper = bench.helper(looks=False)
+    helper._mail = cast(Any, SimpleNamespace(holds_tasks=False))
+    bench.now_s += OVERDUE_TIMES * 0.5 - 0.01
+    helper._tick()
+    assert given == [], "it may take as long as that"
+    bench.now_s += 0.02
+    pauses(helper, 1)
+    assert given == [2], "but what is to run next stays"
+
+
 @pytest.mark.parametrize("goes_on", [True, False])
 @pytest.mark.parametrize("somebody_idles", [True, False])
 def test_what_has_come_too_early_goes_back_if_somebody_has_nothing_to_do(
@@ -178,7 +196,7 @@ def test_what_has_come_too_early_goes_back_if_somebody_has_nothing_to_do(
         bench.habits.begin(TASK, bench.now_s)
     helper = bench.helper()
     helper._read_mail = lambda: None  # type: ignore[method-assign]
-    helper._send_back = lambda: sent_back.append(True)  # type: ignore[method-assign]
+    helper._send_back = lambda *, urgent=True: sent_back.append(urgent)  # type: ignore[method-assign]
     pauses(helper, 1)
     fast.here.ran += 1  # so it cannot be told from how long nothing has changed
     bench.page.line(0).want(True)

@@ -54,15 +54,23 @@ def test_what_is_taken_back_the_main_thread_does_not_find(node_and_mail: tuple[l
     node, mail = node_and_mail
     node.send(START, STOP, [local.START, [[3, "spark"]]])
     mail.glance()
-    assert [serial for serial, _ in mail.take_back()] == [1, 2, 3]
+    assert [serial for serial, _ in mail.take_back(urgent=True)] == [1, 2, 3]
     assert not mail.holds_tasks
-    assert mail.take_back() == []
+    assert mail.take_back(urgent=True) == []
     assert mail.fetch(block=False) == [NOTHING, STOP, NOTHING]
+
+
+def test_what_is_to_run_next_goes_back_only_to_somebody_hungry(node_and_mail: tuple[local.Link, Mail]) -> None:
+    node, mail = node_and_mail
+    node.send(START, [local.START, [[3, "spark"]], True])
+    mail.glance()
+    assert [serial for serial, _ in mail.take_back(urgent=False)] == [1, 2]
+    assert [serial for serial, _ in mail.take_back(urgent=True)] == [3]
 
 
 def test_helper_thread_keeps_away_while_the_main_one_reads(node_and_mail: tuple[local.Link, Mail]) -> None:
     node, mail = node_and_mail
     node.send(START)
     with mail._reading:
-        assert (mail.glance(), mail.take_back()) == ([], [])
+        assert (mail.glance(), mail.take_back(urgent=True)) == ([], [])
     assert mail.fetch(block=True) == [START]

@@ -126,11 +126,12 @@ def test_task_that_has_not_started_vanishes_while_another_one_runs(node: FakeNod
     stop(node, second)
     stop(node, 99)
     (tmp_path / "go on").touch()
-    results: list[Any] = []
-    while len(results) < 2:
-        results += node.hear(local.RESULTS)[1]
-    verdicts = {ref[2]: Verdict(outcome[0]) for ref, _, outcome, *_ in results}
-    assert verdicts == {first: Verdict.VALUE, second: Verdict.RAISED}
+    ends: dict[int, Verdict | None] = {}
+    while len(ends) < 2:
+        kind, items = node.hear_one_of((local.RESULTS, local.RETURN))
+        ends |= {item[0][2]: Verdict(item[2][0]) if kind == local.RESULTS else None for item in items}
+    assert ends[first] is Verdict.VALUE
+    assert ends[second] in (Verdict.RAISED, None), "or it was given back, if the machine is slow"
 
 
 def sweep(begun: Path) -> list[object]:
