@@ -28,7 +28,7 @@ while one waits for the node."""
 LEFT_S = 3e-3
 """What has come too early goes back to somebody hungry unless that takes about as long as what runs here."""
 
-OVERDUE_S = 0.1
+OVERDUE_S = 0.2
 OVERDUE_TIMES = 4
 """What runs is overdue when it has taken this long, and so many times what the last one of its kind took.  What waits
 behind it goes back to the node then, which may run it elsewhere, or beside it."""

@@ -98,10 +98,14 @@ class FakeNode:
             message = self.heard.pop(0)
             if message[0] in kinds:
                 return message
-            if message[0] == local.RETURN:  # another task has taken too long on this machine; nobody else is here
-                self.link.send([local.START, [self.handed[tuple(ref)] for ref, _ in message[1]]])
+            if message[0] == local.RETURN:
+                self.hand_over_again(message)
             else:
                 assert message[0] in (*SKIPPED, *skipped), message
+
+    def hand_over_again(self, returned: list[Any]) -> None:
+        """What has come back since another task has taken too long on this machine: there is nobody else."""
+        self.link.send([local.START, [self.handed[tuple(ref)] for ref, _ in returned[1]]])
 
     def messages(self) -> list[list[Any]]:
         """What has arrived by now."""
