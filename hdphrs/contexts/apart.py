@@ -89,6 +89,10 @@ class PerThread:
         self._former = type(self._module)
         namespace: dict[str, Any] = {name: self._property(name) for name in self._shared}
         namespace["__reduce__"] = lambda module: (importlib.import_module, (module.__name__,))
+        # Without one, Python 3.14 takes the dictionary for all that there is, once code has asked several times:
+        # https://github.com/python/cpython/issues/156399
+        former = getattr(self._former, "__getattr__", self._former.__getattribute__)
+        namespace["__getattr__"] = lambda module, name: former(module, name)
         attributes.update({name: self._stands[name](self._current(name)) for name in self._shared})
         self._module.__class__ = type(self._former.__name__, (self._former,), namespace)
 
