@@ -184,6 +184,10 @@ class PerThread:
         self._former = type(self._module)
         namespace: dict[str, Any] = {name: self._property(name) for name in names}
         namespace["__reduce__"] = lambda module: (importlib.import_module, (module.__name__,))
+        # Without one, Python 3.14 takes the dictionary for all that there is, once code has asked several times:
+        # https://github.com/python/cpython/issues/156399
+        former = getattr(self._former, "__getattr__", self._former.__getattribute__)
+        namespace["__getattr__"] = lambda module, name: former(module, name)
         # In this order: other threads look without the lock.  What they set from now on waits for it.
         self._module.__class__ = type(self._former.__name__, (self._former,), namespace)
         shared = {name: attributes[name] for name in names}

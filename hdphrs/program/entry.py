@@ -134,9 +134,11 @@ def _ask_finders(name: str, path: list[str] | None) -> ModuleSpec | None:
     for finder in sys.meta_path:
         try:
             spec = finder.find_spec(name, path)
-        except KeyError:  # a folder without an __init__.py asks the package that it is in, which is not loaded
-            return _of_folders(name, path or [])
-        except (ImportError, AttributeError, ValueError):
+        except (KeyError, ImportError, AttributeError, ValueError) as error:
+            # A folder without an __init__.py asks the package that it is in, which is not loaded.  Since Python 3.15
+            # the KeyError is the cause of another.
+            if isinstance(error.__cause__ or error, KeyError):
+                return _of_folders(name, path or [])
             continue
         if spec is not None:
             return spec

@@ -111,18 +111,17 @@ def _waits(frame: FrameType | None) -> bool:
 def _is_wait(code: CodeType, at: int) -> bool:
     """Whether the instruction there calls a function that waits, as far as the names on its line tell."""
     instructions = list(get_instructions(code))
-    here = next((one for one in instructions if one.offset == at), None)
+    number, here = next(((n, one) for n, one in enumerate(instructions) if one.offset == at), (0, None))
     if here is None or here.positions is None:
         return False
-    if here.opname == "BEFORE_WITH":  # of a lock, perhaps
-        return True
+    before = instructions[max(number - 1, 0)]
+    if here.opname == "BEFORE_WITH" or (before.opname == "LOAD_SPECIAL" and before.argrepr == "__enter__"):
+        return True  # of a lock, perhaps; the latter since Python 3.14
     line = here.positions.lineno
     loaded = {
         one.argval
         for one in instructions
         if one.opname.startswith("LOAD_") and one.positions is not None and one.positions.lineno == line
     }
-    # Python 3.11 makes a call that it has made often by PRECALL.
-    return here.opname.startswith(("CALL", "PRECALL")) and not WAITS.isdisjoint(
-        name for name in loaded if isinstance(name, str)
-    )
+    calls = here.opname.startswith(("CALL", "PRECALL"))  # the latter in Python 3.11, which has called it before often
+    return calls and not WAITS.isdisjoint(name for name in loaded if isinstance(name, str))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple
 
@@ -64,12 +64,17 @@ def place_of(named: Any) -> Place | None:
     label = MAIN if module in MAINS else module
     name, *path = qualname.split(".")
     for generation, space in spaces_of(label):
-        found = space.get(name)
-        for part in path:
-            found = getattr(found, part, None)
-        if found is named:
+        if found_in(space, name, path) is named:
             return Place(generation, label, name, tuple(path))
     return None
+
+
+def found_in(space: dict[str, Any], name: str, path: Iterable[str]) -> Any:
+    """What globals name, or an attribute of that; None if there is none."""
+    found = space.get(name)
+    for part in path:
+        found = getattr(found, part, None)
+    return found
 
 
 def spaces_of(label: str) -> Iterator[tuple[Generation | None, dict[str, Any]]]:

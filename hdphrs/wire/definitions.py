@@ -35,6 +35,7 @@ from hdphrs.wire.capture import Watch, _captured, is_constant
 from hdphrs.wire.definition_pickler import (
     DefinitionPickler,
     User,
+    found_in,
     home_of,
     module_globals,
     place_of,
@@ -65,6 +66,7 @@ from hdphrs.wire.stand_in import (
     pack,
     receiver,
 )
+from hdphrs.wire.well_known import NAMED
 
 SETS_MAX: Final = 1024
 """Definition sets that are remembered."""
@@ -166,12 +168,16 @@ class Definitions:
         return of_main, (self._set_of(place.generation, named, named, {place.key: None}), place.key, *place.path)
 
     def link_sentinel(self, value: object) -> tuple[Any, ...] | None:
-        """How a bare object that the main module names is reduced to its name."""
+        """The same for a bare object, or another of which there is only one, that the main module names."""
         for generation, space in spaces_of(MAIN):
             for name, held in list(space.items()):  # another thread may bind something
                 if held is value:
                     key = key_of(MAIN, name)
                     return of_main, (self._make(_Pack(generation), [key])[0], key)
+            name, *path = str(getattr(value, "__name__", "")).split(".")  # of a sentinel in a class
+            if path and found_in(space, name, path) is value:
+                key = key_of(MAIN, name)
+                return of_main, (self._make(_Pack(generation), [key])[0], key, *path)
         return None
 
     def globals_of(self, function: FunctionType) -> Any:
@@ -259,7 +265,7 @@ class Definitions:
         if generation is not None:
             return Definition(key, digest_of(data), LOCAL, data, links, names)
         version = self._version(key, value, data)
-        if isinstance(value, type | FunctionType | Cached) or type(value) is object:
+        if isinstance(value, type | FunctionType | Cached) or type(value) is object or type(value) in NAMED:
             receiver.remember(key, version, value)
         return Definition(key, version, VALUE, data, links, names)
 
@@ -415,7 +421,7 @@ def is_fixed(value: Any, seen: frozenset[int] = frozenset()) -> bool:
     elif kind is property:
         parts = (value.fget, value.fset, value.fdel)
     else:
-        return kind in _FIXED_KINDS or is_constant(value)
+        return kind in _FIXED_KINDS or kind in NAMED or is_constant(value)
     return all(is_fixed(part, inside) for part in parts)
 
 

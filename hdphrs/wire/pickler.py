@@ -25,7 +25,7 @@ from cloudpickle import cloudpickle as internals
 
 from hdphrs.wire.exceptions import Exceptions
 from hdphrs.wire.manager_proxies import is_proxy, reduce_proxy
-from hdphrs.wire.well_known import load_sentinel, reduce_known, sentinel_of
+from hdphrs.wire.well_known import NAMED, load_sentinel, reduce_known, sentinel_of
 
 if TYPE_CHECKING:  # cloudpickle is not typed
     CloudPickler = pickle.Pickler
@@ -100,6 +100,8 @@ class BasePickler(CloudPickler):
             return self._exceptions.reduce(obj)
         if is_proxy(kind):
             return reduce_proxy(obj)
+        if kind in NAMED:
+            return self._link_sentinel(obj) or reduce_known(obj, is_global=self.is_global) or NotImplemented
         known = reduce_known(obj, is_global=self.is_global)
         if known is not None:
             return known
@@ -143,7 +145,7 @@ class BasePickler(CloudPickler):
         raise NotImplementedError
 
     def _link_sentinel(self, value: object) -> Any:
-        """The same for a bare object."""
+        """The same for a bare object, or another of which there is only one."""
         raise NotImplementedError
 
     def _globals_of(self, function: FunctionType) -> Any:

@@ -9,20 +9,28 @@ own; as arguments they would lose what they are for, so they are made anew only 
 
 from __future__ import annotations
 
+import builtins
 import copyreg
 import functools
 import struct
 import sys
 import threading
+import typing
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, MappingProxyType, ModuleType
-from typing import Any, Final, NewType
+from typing import Any, Final, NewType, ParamSpec, TypeVarTuple
 
 _LOCK: Final = type(threading.Lock())
 _RLOCK: Final = type(threading.RLock())
 _PLAIN_STATE: Final = getattr(object, "__getstate__", None)
 _MAINS: Final = ("__main__", "__mp_main__")
+
+_TYPE_ALIAS: Final = getattr(typing, "TypeAliasType", None)
+_SENTINEL: Final = getattr(builtins, "sentinel", None)
+NAMED: Final[frozenset[Any]] = frozenset({NewType, ParamSpec, TypeVarTuple, _TYPE_ALIAS, _SENTINEL} - {None})
+"""Of these pickle writes only the name, which nobody finds if it is one of the main module.  (Type aliases are new in
+Python 3.12, sentinels in 3.15; type variables are made again by cloudpickle.)"""
 
 _objects: dict[int, tuple[str, str, object]] = {}
 """The bare objects that modules name, by their identity."""
@@ -46,8 +54,11 @@ def reduce_known(value: Any, *, is_global: bool) -> tuple[Any, ...] | None:
         return copyreg.__newobj__, (kind,), state, None, None, _set_cached_property  # type: ignore[attr-defined]
     if kind is functools.singledispatchmethod:
         return _make_dispatch_method, (value.func, _registered(value.dispatcher))
-    if kind is NewType and value.__module__ in _MAINS:
-        return _make_new_type, (value.__name__, value.__supertype__)
+    if kind in NAMED:
+        is_found = value.__module__ not in _MAINS or (
+            kind is _SENTINEL and not is_global
+        )  # or nowhere: then it is refused
+        return None if is_found else (_make_named, (kind, *_made_of(value)))
     if is_variable(kind):
         return _reduce_variable(value, is_global=is_global)
     if kind is weakref.WeakKeyDictionary or kind is weakref.WeakValueDictionary:
@@ -109,10 +120,25 @@ def _bare(value: object) -> tuple[str, str] | None:
     return None if found is None else found[:2]
 
 
-def _make_new_type(name: str, supertype: Any) -> Any:
-    made = NewType(name, supertype)  # type: ignore[misc]
-    made.__module__ = _MAINS[0]
-    return made
+def _made_of(value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """With which arguments one of `NAMED` is made again."""
+    kind, name = type(value), value.__name__
+    if kind is NewType:
+        return (name, value.__supertype__), {}
+    if kind is _SENTINEL:
+        return (name,), {"repr": repr(value)}
+    if kind is _TYPE_ALIAS:
+        return (name, value.__value__), {"type_params": value.__type_params__}
+    more = {"default": value.__default__} if sys.version_info >= (3, 13) and value.has_default() else {}
+    if kind is ParamSpec:
+        names = ("bound", "covariant", "contravariant", "infer_variance")
+        more |= {name: getattr(value, f"__{name}__") for name in names if hasattr(value, f"__{name}__")}
+    return (name,), more
+
+
+def _make_named(kind: Callable[..., Any], args: tuple[Any, ...], more: dict[str, Any]) -> Any:
+    """It takes its module from the globals of its caller, and some let nobody change that."""
+    return eval("kind(*args, **more)", {"__name__": _MAINS[0], "kind": kind, "args": args, "more": more})
 
 
 def is_variable(kind: type) -> bool:

@@ -149,6 +149,23 @@ def test_two_threads_that_come_and_go_leave_nothing(apart: PerThread, module: An
     assert (type(module), module.entries) == (types.ModuleType, [1, 2])
 
 
+def test_code_that_asks_often_finds_the_same(apart: PerThread, module: Any) -> None:
+    """The interpreter adapts it."""
+    own: list[int] = []
+
+    def ask() -> list[Any]:
+        return [module.entries for _ in range(100)]
+
+    shared = ask()
+    apart.begin({"stream": None, "entries": own, "call": None})
+    assert all(entries is own for entries in ask())
+    assert not hasattr(module, "missing")
+    with pytest.raises(AttributeError, match="has no attribute 'missing'"):
+        _ = module.missing
+    apart.end(None)
+    assert ask() == shared
+
+
 @pytest.fixture
 def inheriting() -> Iterator[None]:
     undo = on_start(lambda body: body)

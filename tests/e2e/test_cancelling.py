@@ -148,8 +148,8 @@ STUBBORN_CHILD = """
             while True:
                 hdphrs.get(hdphrs.spawn(abs, -1))
         except hdphrs.Cancelled:
-            while True:
-                time.sleep(0.01)
+            while True:   # without a wait, in which others would go on
+                pass
 
     def begins(future, path):
         before = len(Path(path).read_text()) if Path(path).exists() else 0

@@ -113,7 +113,8 @@ def test_a_process_that_sets_nothing_isolates_nothing(cluster: Cluster) -> None:
         from hdphrs.api import future
 
         def look():
-            names = ["contextvars", "_contextvars", "asyncio", "decimal", "numpy", "trio", "hdphrs.contexts.travel"]
+            names = ["contextvars", "asyncio", "decimal", "numpy", "trio", "hdphrs.contexts.travel"]
+            names += ["_contextvars"] * (sys.version_info < (3, 14))  # since then Python's own threading loads it
             return [future.isolates, [name for name in names if name in sys.modules]]
 
         def work():

@@ -259,6 +259,7 @@ def interrupted(work: Callable[[], object], at: int) -> bool:
                 raise Interrupt
         return trace
 
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 looks, while it begins, whether any frame has this
     sys.settrace(trace)
     try:
         work()

@@ -254,8 +254,12 @@ def wait_for_placed(folder: str, n: int) -> None:
 
 def test_a_call_counts_as_a_task_that_was_run(node: FakeNode) -> None:
     bundle(node, half, *[(n,) for n in range(10)])
-    _, more, made = node.hear(local.CALLED, local.KEEP)
-    assert made == 0, "they are the program's"
+    said, more = node.hear_one_of((local.CALLED, local.RESULTS), local.KEEP), 0
+    if said[0] == local.CALLED:
+        _, more, made = said
+        assert made == 0, "they are the program's"
+    else:  # a slow machine has given all others back
+        node.heard.insert(0, said)
     got = answer(node)
     assert got is not None
     assert more == 9 - sum(other is None for other in got.others.values())

@@ -136,6 +136,30 @@ def test_functions_that_will_wait_but_do_not_yet_are_not_left(module: str, name:
     assert sum(seen) <= 2  # about to take a lock, or to wait
 
 
+def test_code_that_has_waited_often_waits_still() -> None:
+    """The interpreter adapts code that runs often."""
+
+    def pause(duration_s: float) -> None:
+        time.sleep(duration_s)
+
+    for _ in range(50):
+        pause(0)
+    assert frame_of(lambda: pause(0.3), lambda: None, expected=True)
+
+
+def test_a_lock_that_is_taken_by_with_is_a_wait() -> None:
+    lock = threading.Lock()
+
+    def take() -> None:
+        with lock:
+            pass
+
+    for _ in range(50):
+        take()
+    lock.acquire()
+    assert frame_of(take, lock.release, expected=True)
+
+
 def test_who_computes_does_not_wait() -> None:
     ended = False
 

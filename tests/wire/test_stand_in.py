@@ -181,6 +181,63 @@ def test_a_new_type_of_the_main_module_travels(two: Two) -> None:
     assert two.send(two.main.f)(3) == 3
 
 
+NAMED = {
+    "NewType": "from typing import NewType\nX = NewType('X', int)",
+    "ParamSpec": "from typing import ParamSpec\nX = ParamSpec('X', bound=int, covariant=True)",
+    "TypeVarTuple": "from typing import TypeVarTuple\nX = TypeVarTuple('X')",
+    "TypeAliasType": "type X[T] = list[T]",
+    "sentinel": "X = sentinel('X', repr='<nothing>')",
+    "sentinel of another name": "X = sentinel('Y')",
+}
+"""How the main module makes what pickles as a name."""
+SINCE = {"TypeAliasType": (3, 12), "sentinel": (3, 15), "sentinel of another name": (3, 15)}
+OF_PYTHON = [what for what in NAMED if sys.version_info >= SINCE.get(what, (3, 11))]
+
+
+@pytest.mark.parametrize("what", OF_PYTHON)
+def test_what_pickles_as_a_name_is_one_in_each_process(two: Two, what: str) -> None:
+    two.define(f"{NAMED[what]}\ndef is_it(value, default=X): return value is X is default")
+    assert two.send(two.main.is_it)(two.send(two.main.X))
+    assert two.back(two.there(lambda: two.theirs["__main__"].X)) is two.main.X
+    theirs = two.send(two.main.X)
+    assert (repr(theirs), theirs.__module__) == (repr(two.main.X), "__main__")
+
+
+@pytest.mark.parametrize("what", OF_PYTHON)
+def test_one_that_comes_after_its_like_of_a_library_too(two: Two, what: str) -> None:
+    library = ModuleType("library")
+    sys.modules["library"] = library
+    try:
+        exec(NAMED[what], vars(library))
+        two.define(f"{NAMED[what]}\ndef f(): return X")
+        if library.X.__name__ == "X":
+            assert two.send([library.X, two.main.X])[0] is library.X
+        assert two.send([len, two.main.X])[1] is two.send(two.main.f)()
+    finally:
+        del sys.modules["library"]
+
+
+def test_what_they_were_made_of_comes_along(two: Two) -> None:
+    two.define(NAMED["ParamSpec"])
+    theirs = two.send(two.main.X)
+    assert (theirs.__bound__, theirs.__covariant__, theirs.__contravariant__) == (int, True, False)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 15), reason="sentinels are new in Python 3.15")
+def test_a_sentinel_in_a_class_is_one_in_each_process(two: Two) -> None:
+    two.define("class C:\n    No = sentinel('C.No')\n    def is_it(self, value): return value is self.No")
+    assert two.send(two.main.C())
+    assert two.send(two.main.C()).is_it(two.send(two.main.C.No))
+    assert two.back(two.send(two.main.C.No)) is two.main.C.No
+
+
+@pytest.mark.skipif(sys.version_info < (3, 15), reason="sentinels are new in Python 3.15")
+def test_a_sentinel_that_nobody_would_find_is_no_argument(two: Two) -> None:
+    two.define("def make(): return sentinel('inside')")
+    with pytest.raises(pickle.PicklingError):
+        two.send(two.main.make())
+
+
 def test_names_are_found_by_plain_pickle_there(two: Two) -> None:
     two.define("class Model: pass\ndef f(): return Model")
     function = two.send(two.main.f)

@@ -86,7 +86,7 @@ def test_a_context_variable_that_nobody_would_find_is_no_argument() -> None:
 
 
 def test_a_weak_dictionary_keeps_what_lives() -> None:
-    key = dataclasses.MISSING
+    key = inspect.Parameter.empty
     assert copy_of(weakref.WeakKeyDictionary({key: 1}))[key] == 1
     assert copy_of(weakref.WeakValueDictionary({1: key}))[1] is key
 
