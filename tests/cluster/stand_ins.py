@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from tests.cluster.support import environment, write_executable
 
-TOLD = """import os, signal, socket, sys
+TOLD = """import os, select, signal, socket, sys
 from hdphrs.wire import local
 from hdphrs.wire.settings import read_settings
 from hdphrs.wire.sockets import address_of
@@ -30,12 +31,19 @@ if settings.root:
 """Lets the program begin, if it is the root."""
 
 SERVES = """
-while settings.root and link.recv(1024):
-    pass
-if not settings.root:
-    os.read(0, 1)
+over = os.path.join(os.path.dirname(sys.argv[0]), "over")
+if settings.root:
+    over = os.open(over, os.O_RDWR)
+    while link.recv(1024):
+        pass
+else:
+    waits = select.poll()
+    for descriptor in (0, os.open(over, os.O_RDONLY | os.O_NONBLOCK)):
+        waits.register(descriptor, select.POLLIN)
+    waits.poll()
 """
-"""Ends with the program if it is the root, else with its leash."""
+"""Ends with the program if it is the root, else with its leash, or with the root, which it hears from nobody but the
+pipe that the root has open."""
 
 OBEDIENT = TOLD + JOINED + SERVES
 
@@ -56,4 +64,6 @@ def stand_in(folder: Path, name: str, text: str) -> Path:
     """An interpreter that runs this script, whatever it is told to run."""
     script = folder / f"{name}.script"
     script.write_text(text)
+    with suppress(FileExistsError):
+        os.mkfifo(folder / "over")
     return interpreter(folder, name, os.fspath(script))
