@@ -56,5 +56,5 @@ class Held:
 
     def drop(self, slot: int) -> None:
         """It is back, or nobody waits for it; it may have been said before."""
-        if self._sizes and (size := self._sizes.pop(slot, 0)):  # GIL: by one of the threads
+        if self._sizes and (size := self._sizes.pop(slot, 0)):  # GIL: forgetting what has come back
             self.bytes -= size

@@ -652,7 +652,7 @@ MEMORY_AND_TURNS = (
     Mutant(
         "never-beside",
         "a call without a core waits until somebody has nothing to do",
-        (Edit("schedulers.Schedulers.squeeze", "if not busy:", "if True:"),),
+        (Edit("schedulers.Schedulers.squeeze", "if not busy or self.is_crowded:", "if True:"),),
     ),
     Mutant(
         "beside-without-bound",

@@ -52,7 +52,7 @@ def test_stop_shows_the_last_events(tmp_path: Path) -> None:
 
 def test_failure_ends_with_its_status_and_how_to_rerun_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Supervisor, "on_result", later_results_are_delivered_too)
-    status, output = run("--seeds", "0..20", "--set", "tasks=30", "--set", "nodes=3", "--set", "joins=0")
+    status, output = run("--seeds", "0..40", "--set", "tasks=30", "--set", "nodes=3", "--set", "joins=0")
     assert status == WRONG
     assert "rerun with: hdphrs sim --seed=0x" in output
     assert "rerun shrunk: hdphrs sim --seed=0x" in output
