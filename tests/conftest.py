@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from hdphrs.wire.reloads import Notice, Reloads, reloads
 
 settings.register_profile("hdphrs", deadline=None)  # how long an example takes depends on how busy the machine is
 settings.load_profile("hdphrs")
@@ -19,13 +23,20 @@ UNHURRIED = (
     "tests/benchmarks/",
     "tests/cli/",
     "tests/docs/",
+    "tests/e2e/test_backpressure.py",
+    "tests/e2e/test_completion.py",
+    "tests/e2e/test_contexts.py",
     "tests/e2e/test_determinism.py",
     "tests/e2e/test_examples.py",
     "tests/e2e/test_executor.py",
     "tests/e2e/test_large_data.py",
+    "tests/e2e/test_main_module.py",
     "tests/e2e/test_output.py",
     "tests/e2e/test_places.py",
     "tests/e2e/test_programs.py",
+    "tests/e2e/test_reloads.py",
+    "tests/e2e/test_surroundings.py",
+    "tests/e2e/test_users_things.py",
     "tests/executor/",
     "tests/foreign/",
     "tests/scheduler/",
@@ -54,6 +65,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     scheduler = LoadScopeScheduling(config, log)
     scheduler._split_scope = _group
     return scheduler
+
+
+@pytest.fixture(autouse=True)
+def no_module_counts_as_loaded_again() -> Iterator[None]:
+    """The text of those that were would go with each function that later tests send."""
+    yield
+    if reloads.epoch or any(type(finder) is Notice for finder in sys.meta_path):
+        sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder) is not Notice]
+        vars(reloads).update(vars(Reloads()))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -42,8 +42,8 @@ class Reloads:
     def notice(self) -> None:
         """Begin to notice."""
         self._seen.update(sys.modules)
-        if not any(type(finder) is _Notice for finder in sys.meta_path):
-            sys.meta_path.insert(0, _Notice(self))
+        if not any(type(finder) is Notice for finder in sys.meta_path):
+            sys.meta_path.insert(0, Notice(self))
 
     def hear(self, name: str, *, again: bool) -> None:
         """A module is about to be loaded."""
@@ -92,7 +92,7 @@ class Reloads:
         self._packed = packed
 
 
-class _Notice:
+class Notice:
     """Stands in front of the finders."""
 
     def __init__(self, reloads: Reloads) -> None:

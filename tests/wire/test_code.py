@@ -22,7 +22,6 @@ from hdphrs.skeletons.map import map_slice
 from hdphrs.wire import code, values
 from hdphrs.wire.code import INLINE, INLINE_BYTES_MAX, SHELVED_INLINE_BYTES_MAX, VERSIONS_MAX, CodeBook, CodeShelf
 from hdphrs.wire.items import pack_task
-from hdphrs.wire.reloads import Reloads
 
 
 class Pair:
@@ -359,8 +358,7 @@ def test_a_large_inline_function_is_not_kept() -> None:
     assert not pair.shelf._inline
 
 
-def test_a_plain_inline_function_is_unpickled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(code, "reloads", Reloads())  # whose text would go with it, if other tests have loaded any again
+def test_a_plain_inline_function_is_unpickled_once() -> None:
     pair = Pair()
 
     def twice(number: int) -> int:

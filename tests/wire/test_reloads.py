@@ -33,7 +33,7 @@ def edit(folder: Path, value: int) -> None:
 def program(module: ModuleType) -> Iterator[Reloads]:
     """One that notices."""
     before = list(sys.meta_path)
-    sys.meta_path[:] = [finder for finder in before if type(finder).__name__ != "_Notice"]
+    sys.meta_path[:] = [finder for finder in before if type(finder).__name__ != "Notice"]
     reloads = Reloads()
     reloads.notice()
     yield reloads
