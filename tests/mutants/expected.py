@@ -139,6 +139,18 @@ SCENARIOS: dict[str, tuple[str, str]] = {
         "test_fairness::test_a_call_that_finds_all_cores_busy_is_started_in_time",
         "it costs time",
     ),
+    "crowded-beside": (
+        "test_crowded::test_nothing_is_started_beside_others_on_a_crowded_node",
+        "it costs memory",
+    ),
+    "crowded-unheard": (
+        "test_crowded::test_nobody_foresees_that_a_crowded_node_starts_something",
+        "it costs memory",
+    ),
+    "crowded-for-ever": (
+        "test_crowded::test_nobody_foresees_that_a_crowded_node_starts_something",
+        "a link that is never crowded in the scopes does not ask for it",
+    ),
     "beside-without-bound": (
         "test_fairness::test_those_who_give_way_do_so_in_turn_and_so_often_at_most",
         "it costs memory",

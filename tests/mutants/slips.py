@@ -655,6 +655,21 @@ MEMORY_AND_TURNS = (
         (Edit("schedulers.Schedulers.squeeze", "if not busy or self.is_crowded:", "if True:"),),
     ),
     Mutant(
+        "crowded-beside",
+        "a node whose links are full starts more beside what runs",
+        (Edit("schedulers.Schedulers.squeeze", "if not busy or self.is_crowded:", "if not busy:"),),
+    ),
+    Mutant(
+        "crowded-unheard",
+        "a node whose links are full begins whatever it gets",
+        (Edit("node.Node._dispatch", "self.schedulers.is_crowded = is_crowded", "pass"),),
+    ),
+    Mutant(
+        "crowded-for-ever",
+        "a node whose links have been full once begins nothing any more",
+        (Edit("node.Node._dispatch", "self.schedulers.is_crowded = is_crowded", "self.schedulers.is_crowded = True"),),
+    ),
+    Mutant(
         "beside-without-bound",
         "a scheduler gets any number of tasks to run beside what it runs",
         (Edit("schedulers.Schedulers.squeeze", "scheduler.beside[spark.ref, spark.replica] = None", "pass"),),
