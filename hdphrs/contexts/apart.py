@@ -77,14 +77,14 @@ class PerThread:
         self._module = module
         self._stands = {name: stand for name, stand in stands.items() if name in vars(module)}
         self._shared: dict[str, Any] | None = None
-        """Those of the task in the main thread, and of all threads that have none of their own; None if that is all
-        threads."""
+        """The values of the task in the main thread, and of every thread without values of its own; None while no
+        thread has its own, so that the module holds the values itself."""
         self._threads = 0
         """Those that have some of their own."""
         self._homes: dict[ref[Home], None] = {}
         """Of tasks with threads: while there are any, the module keeps its class."""
         self._home: ref[Home] | None = None
-        """That of the task which runs in the main thread."""
+        """The home of the task that runs in the main thread; None if that task has started no thread."""
         self._former: type = ModuleType
 
     @property
@@ -158,9 +158,8 @@ class PerThread:
             home = Home()
             self._home = known = ref(home, self._homes_without)
             self._homes[known] = None
-            while (
-                home.values is not self._shared
-            ):  # GIL: what a thread finds of its task.  One that installs looks at `_home` later
+            # GIL: what a thread finds of its task.  A thread that installs the class looks at `_home` after this.
+            while home.values is not self._shared:
                 home.values = self._shared
         return home
 
@@ -197,7 +196,7 @@ class PerThread:
         attributes.update({name: self._stands[name](self._current(name)) for name in names})
 
     def _tidy(self) -> None:
-        """Have the module as it was, if nobody needs anything else."""
+        """Give the module its own class and values back, once no thread has values of its own."""
         if self._threads or self._homes or self._shared is None:
             return
         # In this order, for the same reason: nobody is to find a stand-in that stands for itself.
@@ -221,9 +220,7 @@ class PerThread:
             with self.lock:
                 values = self.values
                 former, values[name] = values.get(name), value
-            del (
-                former
-            )  # which may be the last that refers to it: not under the lock, what its finaliser does takes time
+            del former  # not under the lock: this may be the last reference, and a finaliser takes time
 
         return property(lambda module: current(), store)
 

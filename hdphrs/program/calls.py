@@ -383,9 +383,7 @@ class Calls:
         with self._lock:
             future = self._alone.get(slot)
             if future is not None:
-                self._fill_only(future, ARRIVED, packed)
-                if self._held:
-                    self.let_go(future)
+                self._fill(future, ARRIVED, packed)
                 room = 0
                 if isinstance(future, CallFuture):
                     parts: list[Any] = packed

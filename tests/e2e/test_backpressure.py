@@ -8,33 +8,22 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = """
+from tests.e2e.memory import LOOK
+
+PROGRAM = (
+    LOOK
+    + """
 import gc, os, resource, sys, threading, time
 import hdphrs
 
 MB = 1 << 20
 
-def processes(pid):
-    yield pid
-    try:
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            for child in open(f"/proc/{pid}/task/{thread}/children").read().split():
-                yield from processes(int(child))
-    except OSError:
-        pass
-
 def bulks():
     found = {}
     for pid in processes(os.getpid()):
         try:
-            for name in os.listdir(f"/proc/{pid}/fd"):
-                try:
-                    if "hdphrs-bulk" in os.readlink(f"/proc/{pid}/fd/{name}"):
-                        status = os.stat(f"/proc/{pid}/fd/{name}")
-                        found[status.st_ino] = status.st_size
-                except OSError:
-                    pass
-        except OSError:
+            found.update(held(pid))
+        except OSError:  # it has ended
             pass
     return sum(found.values()) // MB
 
@@ -88,6 +77,7 @@ else:
     assert hdphrs.get(hdphrs.spawn(globals()[how], 24)) == 480 * MB
 print(PEAK[0])
 """
+)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

@@ -8,23 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.memory import LOOK
+
 pytest.importorskip("numpy")
 
-PROGRAM = """
+PROGRAM = (
+    LOOK
+    + """
 import functools, os, sys, threading
 import numpy as np
 import hdphrs
 
 MB = 1 << 20
-
-def processes(pid):
-    yield pid
-    try:
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            for child in open(f"/proc/{pid}/task/{thread}/children").read().split():
-                yield from processes(int(child))
-    except OSError:
-        pass
 
 def used():
     total = 0
@@ -36,17 +31,6 @@ def used():
         total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) << 10
         total += sum(held(pid).values()) // 4
     return total
-
-def held(pid):
-    found = {}
-    for name in os.listdir(f"/proc/{pid}/fd"):
-        try:
-            if "hdphrs-bulk" in os.readlink(f"/proc/{pid}/fd/{name}"):
-                status = os.stat(f"/proc/{pid}/fd/{name}")
-                found[status.st_ino] = status.st_size
-        except OSError:
-            pass
-    return found
 
 class Model:
     def __init__(self, array):
@@ -89,6 +73,7 @@ if __name__ == "__main__":
             before = used()
     print((used() - before) // MB)
 """
+)
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="the system does not tell who uses how much")
