@@ -1,17 +1,16 @@
 """One call of a user's function among several in one task, as if it were a task of its own (decision 49).
 
-What lives here: `call_apart`, and `map_apart` for skeletons whose tasks have many items.  How they are cut into tasks
-may depend on a clock, so an item must not see what another one has set.
+What lives here: `call_apart`, for skeletons whose tasks have many items.  How they are cut into tasks may depend on a
+clock, so an item must not see what another one has set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import TypeVar
 
 from hdphrs.api import future as fast
 
-S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -24,17 +23,3 @@ def call_apart(function: Callable[..., T], *args: object) -> T:
     finally:
         if fast.isolates:  # since a moment ago
             fast.isolation.renew_item()
-
-
-def map_apart(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
-    """`call_apart(function, item)` for each item, where calls may take less than a microsecond."""
-    for item in items:
-        if fast.isolates:
-            yield fast.isolation.call_item(function, (item,))
-            continue
-        try:
-            value = function(item)
-        finally:
-            if fast.isolates:
-                fast.isolation.renew_item()
-        yield value

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any, ClassVar, TypeVar, overload
 
 import hdphrs.skeletons.strategy as strategy  # not from the package, which loads all of them
-from hdphrs.api.apart import map_apart
+from hdphrs.api.apart import call_apart
 from hdphrs.api.future import named_after_first
 from hdphrs.api.memo import mark_skeleton
 from hdphrs.skeletons.arguments import check_callable, check_grain, side_by_side
@@ -225,7 +225,7 @@ class MapSliced(Skeleton):
 @named_after_first
 def map_slice(function: Callable[[A], B], items: list[A]) -> list[B]:
     """The task: some items, one by one."""
-    return list(map_apart(function, items))
+    return [call_apart(function, item) for item in items]
 
 
 par_map: Map = Map("par_map", strategy.lazy)

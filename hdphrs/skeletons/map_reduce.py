@@ -15,7 +15,7 @@ from itertools import accumulate, chain
 from typing import Any, ClassVar, Literal, TypeVar, overload
 
 import hdphrs.skeletons.strategy as strategy  # not from the package, which loads all of them
-from hdphrs.api.apart import map_apart
+from hdphrs.api.apart import call_apart
 from hdphrs.api.future import named_after_first
 from hdphrs.api.memo import mark_skeleton
 from hdphrs.errors import UsageError
@@ -250,7 +250,7 @@ SCAN_CHUNKS = 64
 @named_after_first
 def map_fold(function: Callable[[A], B], combine: Callable[[B, B], B], items: Sequence[A]) -> B:
     """The task: some items, at least one of them, mapped and combined."""
-    return reduce(combine, map_apart(function, items))
+    return reduce(combine, map(partial(call_apart, function), items))
 
 
 @named_after_first

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hdphrs.api import future as fast
-from hdphrs.api.apart import call_apart, map_apart
+from hdphrs.api.apart import call_apart
 from hdphrs.api.future import Future, context_of, get, spawn
 from hdphrs.api.isolation import NESTED_MAX, Isolation
 from hdphrs.contexts.aspects import streams
@@ -104,7 +104,6 @@ def test_a_task_that_began_before_leaves_an_empty_context(monkeypatch: pytest.Mo
 def test_items_of_a_task_do_not_see_what_others_set(monkeypatch: pytest.MonkeyPatch) -> None:
     VAR.set("task's")
     assert [call_apart(sets, value) for value in "abc"] == 3 * ["task's"]
-    assert list(map_apart(sets, "abc")) == 3 * ["task's"]
     monkeypatch.setattr(fast, "isolates", False)
     VAR.set("none")
 
@@ -113,8 +112,6 @@ def test_items_of_a_task_do_not_see_what_others_set(monkeypatch: pytest.MonkeyPa
         return sets("mine")
 
     assert [call_apart(begins) for _ in range(2)] == 2 * ["none"]
-    monkeypatch.setattr(fast, "isolates", False)
-    assert list(map_apart(lambda item: begins(), "ab")) == 2 * ["none"]
 
 
 def test_the_context_of_a_spawn_is_known_when_the_task_has_run() -> None:
